@@ -1,0 +1,1 @@
+"""The commands, thin and lazy, and the hook."""

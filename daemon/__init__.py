@@ -1,0 +1,1 @@
+"""The gateway process: lifecycle, watcher, schedule and socket."""

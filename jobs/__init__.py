@@ -1,0 +1,1 @@
+"""What must happen: the ledger, intake, leases, retry and the doorbell."""

@@ -1,0 +1,1 @@
+"""What is known: stores, notes, policy, providers, and the base that all share."""

@@ -1,0 +1,276 @@
+"""The configuration: one frozen object, built and checked once from ``config.toml``.
+
+Only keys that something reads are known; an unknown key is an error that names the nearest known
+one. ``load`` reports every problem of a file at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from memoryd.memory.errors import ConfigError
+
+PROJECT_FILE = ".memoryd.toml"
+
+
+@dataclass(frozen=True)
+class MemorySettings:
+    """``[memory]``: when a session is distilled."""
+
+    #: Distil sessions at their end and between runs. Off: nothing is asked and nothing is written.
+    auto_extract: bool = True
+    #: Runs of one session between two extractions (at least 1).
+    extract_every_n_runs: int = 8
+
+
+@dataclass(frozen=True)
+class CurationSettings:
+    """``[curation]``: which facts are written without asking."""
+
+    #: auto writes what the policy allows; review keeps all for a person; manual distils on request.
+    mode: Literal["auto", "review", "manual"] = "auto"
+    #: Distil before an agent compacts a session.
+    audit_on_compact: bool = True
+    #: Distil when a session ends.
+    audit_on_session_end: bool = True
+    #: Facts below this confidence (0..1) go to review.
+    auto_apply_min_confidence: float = 0.7
+    #: Facts above this risk go to review.
+    auto_apply_max_risk: Literal["low", "medium", "high"] = "low"
+
+
+@dataclass(frozen=True)
+class ProviderSettings:
+    """``[provider]``: who reads a session."""
+
+    name: Literal["rules", "openai", "anthropic", "command"] = "rules"
+    model: str = ""
+    #: Where an OpenAI-compatible server listens; empty for the service's own address.
+    base_url: str = ""
+    #: Name of the environment variable that holds the key; empty for the SDK's usual one.
+    api_key_env: str = ""
+    #: A 0600 file that holds the key.
+    api_key_file: str = ""
+    #: The program and its arguments, for ``name = "command"``.
+    command: tuple[str, ...] = ()
+    timeout_seconds: float = 60.0
+    #: Calls a local day, for providers that cost.
+    daily_calls: int = 200
+    #: Tokens a local day, in and out together.
+    daily_tokens: int = 500_000
+    #: Calls at the same time.
+    max_concurrency: int = 2
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """``[queue]``: how jobs are worked."""
+
+    workers: int = 2
+    lease_seconds: int = 300
+    #: At most a third of the lease.
+    heartbeat_seconds: int = 30
+    retry_base_seconds: int = 15
+    #: How long a stop waits for attempts to finish.
+    drain_seconds: int = 60
+    #: Finished jobs kept.
+    keep_finished: int = 1000
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """``[sessions]``: which transcripts are read."""
+
+    #: A transcript still this long, and longer than any job read, is taken for ended.
+    idle_minutes: int = 30
+    #: Agents to read; empty for all that are known.
+    agents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """``[projects]``: what counts as one project."""
+
+    #: together: a git worktree belongs to its main repository. apart: each is its own project.
+    worktrees: Literal["together", "apart"] = "together"
+
+
+@dataclass(frozen=True)
+class PrivacySettings:
+    """``[privacy]``: what is never read."""
+
+    #: Globs of directories; a session or message from inside one is never kept.
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole configuration with its defaults."""
+
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    curation: CurationSettings = field(default_factory=CurationSettings)
+    provider: ProviderSettings = field(default_factory=ProviderSettings)
+    queue: QueueSettings = field(default_factory=QueueSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
+    projects: ProjectSettings = field(default_factory=ProjectSettings)
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
+
+
+#: Inclusive bounds of the numbers, by section and key.
+_BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
+    ("memory", "extract_every_n_runs"): (1, 10_000),
+    ("curation", "auto_apply_min_confidence"): (0, 1),
+    ("provider", "timeout_seconds"): (1, 540),
+    ("provider", "daily_calls"): (0, 1_000_000),
+    ("provider", "daily_tokens"): (0, 10_000_000_000),
+    ("provider", "max_concurrency"): (1, 64),
+    ("queue", "workers"): (1, 64),
+    ("queue", "lease_seconds"): (3, 3600),
+    ("queue", "heartbeat_seconds"): (1, 1200),
+    ("queue", "retry_base_seconds"): (1, 3600),
+    ("queue", "drain_seconds"): (0, 600),
+    ("queue", "keep_finished"): (0, 1_000_000),
+    ("sessions", "idle_minutes"): (1, 100_000),
+}
+
+
+def load(path: Path) -> Config:
+    """The configuration in ``path``; the defaults where there is no such file.
+
+    Raises ``ConfigError`` with every problem, one line each.
+    """
+    raw = _read_toml(path)
+    problems: list[str] = []
+    sections = {name: hint for name, hint in get_type_hints(Config).items()}
+    values: dict[str, Any] = {}
+    for name, content in raw.items():
+        if name not in sections:
+            problems.append(f"unknown section [{name}]{_nearest(name, sections)}")
+        elif not isinstance(content, dict):
+            problems.append(f"[{name}] is not a section")
+        else:
+            values[name] = _section(name, sections[name], content, problems)
+    _check_together(values, problems)
+    if problems:
+        raise ConfigError(
+            f"{path} cannot be used: {problems[0]}",
+            hint="run `memoryd config check` to see every problem",
+            problems=tuple(problems),
+        )
+    return Config(**values)
+
+
+def load_project(directory: Path, base: Config) -> Config:
+    """``base`` with what the project's ``.memoryd.toml`` may set: ``[memory]`` and exclusions.
+
+    Raises ``ConfigError`` when the file exists and cannot be used; such a project is not mined.
+    """
+    path = directory / PROJECT_FILE
+    raw = _read_toml(path)
+    problems: list[str] = []
+    for name, content in raw.items():
+        allowed = name == "memory" or (name == "privacy" and set(content) <= {"exclude"})
+        if not allowed:
+            problems.append(f"a project file may set only [memory] and [privacy] exclude: {name}")
+    if problems:
+        raise ConfigError(f"{path} cannot be used: {problems[0]}", problems=tuple(problems))
+    memory = _section("memory", MemorySettings, raw.get("memory", {}), problems, base.memory)
+    privacy = _section("privacy", PrivacySettings, raw.get("privacy", {}), problems)
+    if problems:
+        raise ConfigError(
+            f"{path} cannot be used: {problems[0]}",
+            hint="mend or remove the file; the project is not read until then",
+            problems=tuple(problems),
+        )
+    exclude = (*base.privacy.exclude, *privacy.exclude)
+    return dataclasses.replace(base, memory=memory, privacy=PrivacySettings(exclude=exclude))
+
+
+def switched_off(environ: Mapping[str, str], switch: str) -> bool:
+    """Whether ``MEMORYD_DISABLE`` or ``MEMORYD_DISABLE_<switch>`` is set to something true."""
+    names = ("MEMORYD_DISABLE", f"MEMORYD_DISABLE_{switch}")
+    return any(
+        environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"} for name in names
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}", hint="check its owner and mode"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} is not TOML: {error}",
+            hint="mend the line it names; `memoryd config check` reads it again",
+            problems=(str(error),),
+        ) from error
+
+
+def _section(
+    name: str, kind: type, content: dict[str, Any], problems: list[str], base: Any = None
+) -> Any:
+    hints = get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        if key not in hints:
+            problems.append(f"unknown key {name}.{key}{_nearest(key, hints)}")
+            continue
+        try:
+            values[key] = _value(hints[key], value)
+        except ValueError as error:
+            problems.append(f"{name}.{key} {error}")
+            continue
+        low, high = _BOUNDS.get((name, key), (None, None))
+        if low is not None and high is not None and not low <= values[key] <= high:
+            problems.append(f"{name}.{key} must be between {low:g} and {high:g}")
+    return dataclasses.replace(base, **values) if base is not None else kind(**values)
+
+
+def _value(hint: Any, value: Any) -> Any:
+    """``value`` as ``hint`` wants it. Raises ``ValueError`` with what it must be."""
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ValueError("must be one of " + ", ".join(map(str, get_args(hint))))
+        return value
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ValueError("must be a list of strings")
+        return tuple(value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+        raise ValueError(f"must be {names[hint]}")
+    return value
+
+
+def _check_together(values: dict[str, Any], problems: list[str]) -> None:
+    queue = values.get("queue", QueueSettings())
+    if queue.heartbeat_seconds * 3 > queue.lease_seconds:
+        problems.append("queue.heartbeat_seconds must be at most a third of queue.lease_seconds")
+    provider = values.get("provider", ProviderSettings())
+    if provider.name == "command" and not provider.command:
+        problems.append('provider.command must name a program when provider.name = "command"')
+    if provider.name in {"openai", "anthropic"} and not provider.model:
+        problems.append(f'provider.model must be set when provider.name = "{provider.name}"')
+    if provider.api_key_file and not Path(provider.api_key_file).expanduser().is_absolute():
+        problems.append("provider.api_key_file must be an absolute path")
+
+
+def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else ""

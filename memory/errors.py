@@ -1,0 +1,171 @@
+"""Every error memoryd raises on purpose, in one tree.
+
+::
+
+    MemorydError                      a message for a person, and a hint: what to do next
+    ├── UsageError                    the request names nothing that exists, or two things at once
+    ├── ConfigError                   config.toml or the environment cannot be used (``run`` exits 78)
+    ├── HomeError                     the home cannot be made, read or written
+    │   └── HomeLocked                another process holds the home's lock
+    ├── LedgerError                   the ledger cannot be used
+    ├── StoreError                    a store of markdown cannot be used
+    │   ├── StoreBusy                 its writer lock is held elsewhere: snooze
+    │   ├── StoreHeld                 a mass disappearance is held back: snooze until a person decides
+    │   ├── NoteError                 one file is not a note we may rewrite
+    │   ├── BaselineError             git refused, failed or is missing
+    │   └── UndoConflict              what undo would restore was changed since
+    ├── TranscriptError               a transcript cannot be read
+    │   └── TranscriptGone            it is not there any more
+    ├── ProviderError                 the provider did not answer
+    │   ├── ProviderUnavailable       no connection, timeout, 408, 5xx, 529: snooze, costs no failure
+    │   ├── ProviderLimited           429, quota, budget spent: snooze until ``until_ms``
+    │   ├── ProviderPermanent         bad credentials, unknown model: the provider's queue stops
+    │   └── BadAnswer                 an answer that is no answer: a failure
+    └── LeaseLost                     another attempt owns the job now: stop, record nothing
+"""
+
+from __future__ import annotations
+
+
+class MemorydError(Exception):
+    """A fault that a person or the retry policy can act on.
+
+    ``message`` is one line that says what is wrong; ``hint`` says what to do next and may be empty.
+    ``code`` is the operational code kept in the ledger (``[a-z0-9][a-z0-9._-]{0,79}``).
+    """
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(MemorydError):
+    """The request names nothing that exists, or more than one thing."""
+
+    code = "usage"
+
+
+class ConfigError(MemorydError):
+    """The configuration cannot be used. ``problems`` lists every fault found, one line each."""
+
+    code = "config.unusable"
+
+    def __init__(self, message: str, *, hint: str = "", problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = problems
+
+
+class HomeError(MemorydError):
+    """The home directory cannot be made, read or written."""
+
+    code = "home.unusable"
+
+
+class HomeLocked(HomeError):
+    """Another process holds the home's lock. ``pid`` is what it wrote there, 0 if unreadable."""
+
+    code = "home.locked"
+
+    def __init__(self, message: str, *, hint: str = "", pid: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.pid = pid
+
+
+class LedgerError(MemorydError):
+    """The ledger is damaged, from a newer version, or cannot be opened."""
+
+    code = "ledger.unusable"
+
+
+class StoreError(MemorydError):
+    """A store of markdown cannot be used."""
+
+    code = "store.unusable"
+
+
+class StoreBusy(StoreError):
+    """The store's writer lock is held by another process."""
+
+    code = "store.busy"
+
+
+class StoreHeld(StoreError):
+    """Too many notes vanished at once; nothing is written until a person has looked."""
+
+    code = "store.held"
+
+
+class NoteError(StoreError):
+    """A file whose header could not be parsed. Such a file is never written by us."""
+
+    code = "note.unreadable"
+
+
+class BaselineError(StoreError):
+    """git is missing, refused, failed or was killed at its limit."""
+
+    code = "baseline.failed"
+
+
+class UndoConflict(StoreError):
+    """A file that undo would restore has been changed since. Nothing was done."""
+
+    code = "undo.conflict"
+
+
+class TranscriptError(MemorydError):
+    """A transcript cannot be read."""
+
+    code = "transcript.unreadable"
+
+
+class TranscriptGone(TranscriptError):
+    """The transcript is not there any more."""
+
+    code = "transcript.gone"
+
+
+class ProviderError(MemorydError):
+    """The provider did not give an answer. See the four kinds below."""
+
+    code = "provider.failed"
+
+
+class ProviderUnavailable(ProviderError):
+    """No connection, timeout, 408, 5xx or 529: the job snoozes, no failure is counted."""
+
+    code = "provider.unavailable"
+
+
+class ProviderLimited(ProviderError):
+    """429, quota or budget. ``until_ms`` is the wall time (ms) it lifts, None when unknown."""
+
+    code = "provider.limited"
+
+    def __init__(self, message: str, *, hint: str = "", until_ms: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.until_ms = until_ms
+
+
+class ProviderPermanent(ProviderError):
+    """Bad credentials or an unknown model: asking again cannot help."""
+
+    code = "provider.permanent"
+
+
+class BadAnswer(ProviderError):
+    """The whole answer was unusable, the corrective retry included."""
+
+    code = "answer.unusable"
+
+
+class LeaseLost(MemorydError):
+    """The fence refused: job, attempt and status no longer match. Never logged as an error."""
+
+    code = "lease.lost"

@@ -1,0 +1,67 @@
+"""Files that survive a power cut: temp in the same folder, fsync, rename, fsync the folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def sha256(data: bytes) -> str:
+    """Lower-case hex of the sha256 of ``data``."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames and creations in ``path`` durable. Raises ``OSError``."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(path: Path) -> None:
+    """Create ``path`` and its parents with mode 0700; one that exists keeps its mode."""
+    missing = []
+    folder = path
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for folder in reversed(missing):
+        try:
+            folder.mkdir(mode=DIRECTORY_MODE)
+        except FileExistsError:
+            continue
+        sync_directory(folder.parent)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data`` (mode 0600): readers see the old bytes or the new, never half.
+
+    Raises ``OSError``; then the old file still stands and no temporary file is left.
+    """
+    temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def read_or_none(path: Path) -> bytes | None:
+    """The bytes of ``path``, or None where there is no such file. Other ``OSError`` is raised."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None

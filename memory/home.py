@@ -1,0 +1,126 @@
+"""The home: where everything memoryd keeps is, and who may read it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.memory.errors import HomeError
+from memoryd.memory.files import make_directory, read_or_none, write_atomic
+
+#: Longest socket path that every supported kernel binds (``sun_path`` is 104 bytes on macOS).
+SOCKET_PATH_BYTES = 100
+
+_FOLDERS = ("inbox", "inbox/bad", "projects", "baselines", "locks", "run", "logs", "backups")
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths inside one home. Nothing is created by looking; ``prepare`` makes the folders."""
+
+    root: Path
+
+    @classmethod
+    def locate(cls, explicit: str | None, environ: Mapping[str, str]) -> Home:
+        """The home named by ``--home``, else ``$MEMORYD_HOME``, else ``~/.memoryd``."""
+        chosen = explicit or environ.get("MEMORYD_HOME") or "~/.memoryd"
+        return cls(Path(chosen).expanduser().absolute())
+
+    def prepare(self) -> str:
+        """Make the folders (0700) and ``home.json``; the home's uuid comes back.
+
+        Raises ``HomeError`` when that is not possible, with what to do about it.
+        """
+        try:
+            for name in _FOLDERS:
+                make_directory(self.root / name)
+            if read_or_none(self.identity) is None:
+                made = {"uuid": str(uuid.uuid4())}
+                write_atomic(self.identity, json.dumps(made).encode() + b"\n")
+        except OSError as error:
+            raise HomeError(
+                f"the home {self.root} cannot be used: {error.strerror}",
+                hint="check who owns it and that the disk has room, or choose another with --home",
+            ) from error
+        return self.uuid()
+
+    def uuid(self) -> str:
+        """The uuid in ``home.json``. Raises ``HomeError`` when it cannot be read."""
+        raw = read_or_none(self.identity)
+        try:
+            return str(uuid.UUID(json.loads(raw or b"")["uuid"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise HomeError(
+                f"{self.identity} does not hold the home's uuid",
+                hint="restore it from a backup; a new uuid would orphan the ledger's rows",
+            ) from error
+
+    @property
+    def identity(self) -> Path:
+        """``home.json``."""
+        return self.root / "home.json"
+
+    @property
+    def config_file(self) -> Path:
+        """``config.toml``."""
+        return self.root / "config.toml"
+
+    @property
+    def ledger(self) -> Path:
+        """``memoryd.sqlite``, the ledger."""
+        return self.root / "memoryd.sqlite"
+
+    @property
+    def session_history(self) -> Path:
+        """``sessions.sqlite``, the session history."""
+        return self.root / "sessions.sqlite"
+
+    @property
+    def inbox(self) -> Path:
+        """Where hooks leave envelopes."""
+        return self.root / "inbox"
+
+    @property
+    def projects(self) -> Path:
+        """One folder a project, by key."""
+        return self.root / "projects"
+
+    @property
+    def baselines(self) -> Path:
+        """The stores' git directories."""
+        return self.root / "baselines"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files; never unlinked."""
+        return self.root / "locks"
+
+    @property
+    def daemon_lock(self) -> Path:
+        """Held by the one process that works this home."""
+        return self.locks / "daemon.lock"
+
+    @property
+    def backups(self) -> Path:
+        """Copies of the ledger made before each migration."""
+        return self.root / "backups"
+
+    @property
+    def logs(self) -> Path:
+        """The daemon's log when nothing else collects its output."""
+        return self.root / "logs"
+
+    def socket(self, environ: Mapping[str, str]) -> Path:
+        """The unix socket: in ``run/``, or in the runtime or temp folder where that is too long."""
+        path = self.root / "run" / "memoryd.sock"
+        if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
+            return path
+        base = environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+        name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
+        return Path(base) / f"memoryd-{os.getuid()}" / f"{name}.sock"

@@ -1,0 +1,64 @@
+"""What a slice is to become: operations on files, each tied to the bytes it was decided on.
+
+A plan is recorded in the ledger before anything is written, so that a retry applies it without
+asking a model again. It holds whole file contents: what is in it has been redacted and checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+
+@dataclass(frozen=True)
+class SliceRange:
+    """The messages ``first..last`` (``seq``, inclusive) of one session that a plan covers."""
+
+    agent: str
+    session: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        """The form in the commit trailer ``Memoryd-Slice``: ``agent/session first..last``."""
+        return f"{self.agent}/{self.session} {self.first}..{self.last}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One file of one store: from the bytes it was decided on to the bytes it leaves.
+
+    ``before`` is the sha256 of the file as the plan found it, None where there was none.
+    ``content`` is the whole new text, None to remove the file; ``after`` its sha256.
+    ``line`` is the bare statement, appended to a file that a person changed meanwhile when the
+    operation was an update; empty when the operation is then dropped with reason ``changed``.
+    ``candidate`` is the id of the candidate it came from.
+    """
+
+    store: str
+    path: str
+    before: str | None
+    after: str | None
+    content: str | None
+    line: str
+    candidate: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The operations of one slice, in the order in which they are applied."""
+
+    job: str
+    slice: SliceRange
+    provider: str
+    operations: tuple[Operation, ...]
+
+    def to_json(self) -> str:
+        """The form kept in the ledger."""
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Read ``to_json`` back. Raises ``msgspec.ValidationError`` on anything else."""
+        return msgspec.json.decode(text, type=Plan)

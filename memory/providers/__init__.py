@@ -1,0 +1,1 @@
+"""Who answers a request: the rules, or a model."""

@@ -1,0 +1,67 @@
+"""One protocol for every provider: a request goes in, the text of one answer comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from memoryd.memory.facts import SliceMessage
+
+
+@dataclass(frozen=True)
+class ShownNote:
+    """An existing note as the prompt shows it. ``path`` is relative to the store ``store``."""
+
+    store: str
+    path: str
+    type: str
+    name: str
+    description: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call. ``messages`` and ``notes`` are what ``prompt`` shows, for providers without words.
+
+    ``max_tokens`` bounds the answer; ``timeout_seconds`` the whole call.
+    """
+
+    system: str
+    prompt: str
+    messages: tuple[SliceMessage, ...]
+    notes: tuple[ShownNote, ...]
+    max_tokens: int
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer's text and what it cost."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+
+class Provider(Protocol):
+    """Anything that answers a request.
+
+    ``complete`` raises ``ProviderUnavailable``, ``ProviderLimited``, ``ProviderPermanent`` or
+    ``BadAnswer`` (errors.py says what each means) and never retries by itself.
+    ``costs`` is False for a provider that needs no budget.
+    """
+
+    @property
+    def name(self) -> str:
+        """What stands in the commit trailer ``Memoryd-Provider``."""
+        ...
+
+    @property
+    def costs(self) -> bool:
+        """Whether its calls are counted against the day's budget."""
+        ...
+
+    def complete(self, request: Request) -> Reply:
+        """Answer one request; see the class for what it raises."""
+        ...

@@ -1,0 +1,76 @@
+"""One way to compare what people wrote: folded text, words, similarity, slugs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+_STRAIGHT = str.maketrans(
+    {"‘": "'", "’": "'", "‚": "'", "‛": "'", "“": '"', "”": '"', "„": '"', "‟": '"'}
+)
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def fold(text: str) -> str:
+    """NFC, straight quotes, every run of white space one space, trimmed. Case is kept."""
+    return " ".join(unicodedata.normalize("NFC", text).translate(_STRAIGHT).split())
+
+
+def statement_key(statement: str) -> str:
+    """The form in which two statements count as the same: folded, caseless, no final stop."""
+    return fold(statement).casefold().rstrip(" .!?؟。").lstrip("-*• ")
+
+
+def without_surrogates(text: str) -> str:
+    """``text`` with lone surrogates, which neither SQLite nor UTF-8 can hold, replaced."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def words(text: str) -> list[str]:
+    """Caseless words of ``text`` in any script; a run of CJK gives its overlapping pairs.
+
+    Accents and Arabic vowel signs are removed, so that ``café`` and ``cafe`` meet.
+    """
+    plain = "".join(
+        letter
+        for letter in unicodedata.normalize("NFKD", text.casefold())
+        if not unicodedata.combining(letter)
+    )
+    found: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFC", plain)):
+        if _CJK.search(word) and len(word) > 1:
+            found.extend(word[index : index + 2] for index in range(len(word) - 1))
+        else:
+            found.append(word)
+    return found
+
+
+def similarity(one: str, other: str) -> float:
+    """Jaccard overlap of the two texts' words, 0..1; 0 when either has none."""
+    left, right = set(words(one)), set(words(other))
+    if not left or not right:
+        return 0.0
+    return len(left & right) / len(left | right)
+
+
+def slug(text: str, limit: int = 48) -> str:
+    """A kebab-case ASCII name for ``text``: whole words up to ``limit`` characters.
+
+    Text without ASCII words gets ``note-`` and 10 hex of its sha256, so that it has a stable name.
+    """
+    ascii_words = re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", text).lower())
+    name = ""
+    for word in ascii_words:
+        longer = f"{name}-{word}" if name else word[:limit]
+        if len(longer) > limit:
+            break
+        name = longer
+    return name or f"note-{hashlib.sha256(fold(text).encode()).hexdigest()[:10]}"
+
+
+def clip(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters, with ``…`` where it was cut."""
+    return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"

@@ -1,0 +1,1 @@
+"""What was said: transcripts, their adapters, and the session history."""

@@ -1,0 +1,49 @@
+"""Every test runs in a world of its own: no person's home, settings, keys or network."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.memory.home import Home
+from memoryd.memory.testing import FakeClock
+
+_OURS = ("MEMORYD_", "CLAUDE", "CODEX", "OPENAI", "ANTHROPIC", "GIT_", "XDG_", "NOTIFY_SOCKET")
+
+
+@pytest.fixture(autouse=True)
+def hermetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point HOME at the test's own folder, drop our variables and keys, forbid the network."""
+    person = tmp_path / "person"
+    person.mkdir()
+    for name in list(os.environ):
+        if name.startswith(_OURS) or name.endswith(("_PROXY", "_proxy")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(person))
+    monkeypatch.setenv("TZ", "UTC")
+    connect = socket.socket.connect
+
+    def only_here(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in {"127.0.0.1", "::1"}:
+            raise AssertionError(f"a test reached for the network: {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", only_here)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A prepared home in the test's own folder."""
+    made = Home(tmp_path / "home")
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that only the test moves."""
+    return FakeClock()
