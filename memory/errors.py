@@ -4,20 +4,20 @@
 
     MemorydError                      a message for a person, and a hint: what to do next
     ├── UsageError                    the request names nothing that exists, or two things at once
-    ├── ConfigError                   config.toml or the environment cannot be used (``run`` exits 78)
+    ├── ConfigError                   the configuration cannot be used (``run`` exits 78)
     ├── HomeError                     the home cannot be made, read or written
     │   └── HomeLocked                another process holds the home's lock
     ├── LedgerError                   the ledger cannot be used
     ├── StoreError                    a store of markdown cannot be used
     │   ├── StoreBusy                 its writer lock is held elsewhere: snooze
-    │   ├── StoreHeld                 a mass disappearance is held back: snooze until a person decides
+    │   ├── StoreHeld                 a mass disappearance, held until a person decides
     │   ├── NoteError                 one file is not a note we may rewrite
     │   ├── BaselineError             git refused, failed or is missing
     │   └── UndoConflict              what undo would restore was changed since
     ├── TranscriptError               a transcript cannot be read
     │   └── TranscriptGone            it is not there any more
     ├── ProviderError                 the provider did not answer
-    │   ├── ProviderUnavailable       no connection, timeout, 408, 5xx, 529: snooze, costs no failure
+    │   ├── ProviderUnavailable       no connection, timeout, 5xx: snooze, costs no failure
     │   ├── ProviderLimited           429, quota, budget spent: snooze until ``until_ms``
     │   ├── ProviderPermanent         bad credentials, unknown model: the provider's queue stops
     │   └── BadAnswer                 an answer that is no answer: a failure
