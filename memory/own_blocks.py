@@ -1,0 +1,96 @@
+"""The blocks memoryd itself puts into a conversation, and how to take them out again.
+
+What an agent was handed comes back in its transcript. Were it distilled, every memory would confirm
+itself, so both blocks are removed before anything else looks at a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+#: Encloses the notes handed to an agent.
+CONTEXT_TAG = "memoryd-context"
+CONTEXT_OPEN = f"<{CONTEXT_TAG}>"
+CONTEXT_CLOSE = f"</{CONTEXT_TAG}>"
+
+#: Encloses the names of the notes an agent says shaped its answer.
+USED_TAG = "memory-used"
+USED_OPEN = f"<{USED_TAG}>"
+USED_CLOSE = f"</{USED_TAG}>"
+
+#: Names taken from one message at most; a reply that cites more is not citing.
+CITED_LIMIT = 32
+#: Longest believable name of a note, ``type/name``.
+CITED_CHARACTERS = 200
+
+
+def strip_own_blocks(text: str) -> str:
+    """``text`` without our context blocks and ``<memory-used>`` tags, trimmed where any was cut.
+
+    A block that is opened at the start of a line and never closed reaches to the end: losing the
+    rest of a cut message is better than learning from ourselves.
+    """
+    if "<memory" not in text and "</memory" not in text:
+        return text
+    left = without_blocks(text, CONTEXT_TAG, open_ended=True)
+    left = without_blocks(left, USED_TAG, open_ended=True)
+    left = left.replace(CONTEXT_CLOSE, "").replace(USED_CLOSE, "")
+    return text if left == text else left.strip()
+
+
+def cited(text: str) -> tuple[str, ...]:
+    """The note names (``type/name``) inside the ``<memory-used>`` tags of ``text``, in order.
+
+    At most ``CITED_LIMIT``, each once; what could not be a name is left out.
+    """
+    found: dict[str, None] = {}
+    for start, end in _spans(text, USED_TAG):
+        inner = text[start:end].partition(">")[2].removesuffix(USED_CLOSE)
+        for name in inner.split(",", CITED_LIMIT):
+            if 0 < len(name.strip()) <= CITED_CHARACTERS:
+                found[name.strip()] = None
+    return tuple(found)[:CITED_LIMIT]
+
+
+def without_blocks(text: str, tag: str, *, open_ended: bool, at_line_start: bool = False) -> str:
+    """``text`` without each ``<tag ...> ... </tag>``, in one pass whatever it holds.
+
+    ``at_line_start`` removes only blocks that begin a line, so that a tag named in the middle of a
+    sentence stays. ``open_ended`` also removes from an unclosed tag at a line start to the end.
+    """
+    kept: list[str] = []
+    position = 0
+    for start, end in _spans(text, tag, at_line_start=at_line_start, open_ended=open_ended):
+        kept.append(text[position:start])
+        position = end
+    return "".join(kept) + text[position:] if kept else text
+
+
+def _spans(
+    text: str, tag: str, *, at_line_start: bool = False, open_ended: bool = False
+) -> Iterator[tuple[int, int]]:
+    """Where each block of ``tag`` begins and ends; the closing tag is looked for once too few."""
+    opening, closing = f"<{tag}", f"</{tag}>"
+    position = 0
+    while (start := text.find(opening, position)) >= 0:
+        position = start + len(opening)
+        if text[position : position + 1] not in {">", " ", "\n", "\t", "\r"}:
+            continue
+        begins_line = _begins_line(text, start)
+        if at_line_start and not begins_line:
+            continue
+        end = text.find(closing, position)
+        if end >= 0:
+            position = end + len(closing)
+            yield start, position
+        elif open_ended and begins_line:
+            yield start, len(text)
+            return
+        elif not open_ended:
+            return
+
+
+def _begins_line(text: str, start: int) -> bool:
+    """Whether only white space stands between the last line break and ``start``."""
+    line = text.rfind("\n", 0, start) + 1
+    return not text[max(line, start - 80) : start].strip() and start - line <= 80
