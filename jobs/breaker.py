@@ -1,0 +1,125 @@
+"""Whom not to ask at the moment, for the whole queue: a breaker a provider.
+
+``open``: it did not answer; one job an interval may try again, the others wait at no cost.
+``stopped``: asking cannot help (bad credentials, unknown model) until a person changes something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memoryd.jobs import retry
+from memoryd.jobs import statements as sql
+from memoryd.jobs.database import Database
+from memoryd.jobs.job import check_code
+from memoryd.memory.clock import Clock
+from memoryd.memory.text import clip
+
+DETAIL_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class Breaker:
+    """Why a provider is not asked: ``open`` until a time, or ``stopped`` until a person acts."""
+
+    provider: str
+    state: str
+    strikes: int
+    until: int
+    reason: str
+    detail: str
+    since: int
+
+
+class Breakers:
+    """The breakers of one ledger."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self.db = db
+        self.clock = clock
+
+    def of(self, provider: str) -> Breaker | None:
+        """Why the provider is not asked at the moment, None when it is."""
+        rows = self.db.rows(
+            "select provider, state, strikes, until, reason, detail, since from breaker"
+            " where provider = :provider",
+            provider=provider,
+        )
+        return Breaker(*rows[0]) if rows else None
+
+    def trip(self, provider: str, reason: str, detail: str) -> int:
+        """The provider did not answer: nobody asks it before the wall time that comes back.
+
+        15 s, doubling with each failure in a row up to 1 h.
+        """
+        now = self.clock.now_ms()
+        with self.db.writing():
+            known = self.of(provider)
+            strikes = known.strikes + 1 if known else 1
+            wait = retry.doubling(
+                retry.UNAVAILABLE_FIRST_SECONDS, retry.UNAVAILABLE_MAX_SECONDS, strikes - 1
+            )
+            until = now + wait * 1000
+            self._set_breaker(provider, "open", strikes, until, reason, detail, known, now)
+        return until
+
+    def stop(self, provider: str, reason: str, detail: str) -> None:
+        """Asking cannot help until a person acts: nobody asks until ``resume``."""
+        now = self.clock.now_ms()
+        with self.db.writing():
+            known = self.of(provider)
+            self._set_breaker(provider, "stopped", 1, 0, reason, detail, known, now)
+
+    def _set_breaker(
+        self,
+        provider: str,
+        state: str,
+        strikes: int,
+        until: int,
+        reason: str,
+        detail: str,
+        known: Breaker | None,
+        now: int,
+    ) -> None:
+        self.db.change(
+            "insert into breaker (provider, state, strikes, until, reason, detail, since)"
+            " values (:provider, :state, :strikes, :until, :reason, :detail, :since)"
+            " on conflict (provider) do update set state = excluded.state,"
+            " strikes = excluded.strikes, until = excluded.until, reason = excluded.reason,"
+            " detail = excluded.detail, since = excluded.since",
+            provider=provider,
+            state=state,
+            strikes=strikes,
+            until=until,
+            reason=check_code(reason),
+            detail=clip(detail, DETAIL_CHARACTERS),
+            since=known.since if known else now,
+        )
+
+    def may_probe(self, breaker: Breaker) -> bool:
+        """Whether this caller is the one that may ask again; only one an interval is told so."""
+        now = self.clock.now_ms()
+        wait = retry.doubling(
+            retry.UNAVAILABLE_FIRST_SECONDS, retry.UNAVAILABLE_MAX_SECONDS, breaker.strikes
+        )
+        with self.db.writing():
+            return (
+                self.db.change(
+                    sql.PROBE,
+                    provider=breaker.provider,
+                    now=now,
+                    next=now + wait * 1000,
+                    horizon=now + retry.UNAVAILABLE_MAX_SECONDS * 1000,
+                )
+                > 0
+            )
+
+    def resume(self, provider: str) -> int:
+        """The provider answers again, or a person changed something: wake who waited for it."""
+        now = self.clock.now_ms()
+        with self.db.writing():
+            self.db.change("delete from breaker where provider = :provider", provider=provider)
+            woken = 0
+            for reason in ("provider.unavailable", "provider.permanent"):
+                woken += int(self.db.change(sql.WAKE, reason=reason, now=now))
+            return woken

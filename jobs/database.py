@@ -1,0 +1,134 @@
+"""The SQLite file under the ledger: connections, transactions, durability, refusals.
+
+peewee owns the connection (one a thread) and the transactions; every statement is text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memoryd.jobs import schema
+from memoryd.memory.errors import LedgerError
+from memoryd.memory.text import clip
+
+if TYPE_CHECKING:
+    from peewee import SqliteDatabase
+
+BUSY_TIMEOUT_SECONDS = 5
+#: The log file is cut back to this size whenever it is checkpointed.
+WAL_BYTES = 16 * 1024 * 1024
+_NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs"}
+)
+
+
+class Database:
+    """One open SQLite file in WAL mode."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open: SqliteDatabase | None = None
+
+    def open(self, now_ms: int, *, check: bool = False) -> None:
+        """Open the file, make or migrate its tables; ``check`` also runs ``quick_check``.
+
+        Raises ``LedgerError`` when it is damaged, from the future, or on a network file system.
+        """
+        from peewee import DatabaseError, SqliteDatabase
+
+        _refuse_network_file_system(self.path.parent)
+        try:
+            # Made here for its mode; an existing file keeps what it has.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger {self.path} cannot be opened: {error.strerror}",
+                hint="check the owner and mode of the home and that the disk has room",
+            ) from error
+        self._open = SqliteDatabase(
+            str(self.path),
+            timeout=BUSY_TIMEOUT_SECONDS,
+            pragmas={
+                "journal_mode": "wal",
+                "synchronous": "normal",
+                "journal_size_limit": WAL_BYTES,
+            },
+        )
+        try:
+            if check:
+                found = str(self.rows("pragma quick_check")[0][0])
+                if found != "ok":
+                    raise DatabaseError(found)
+            schema.migrate(self._open, self.path.parent / "backups", now_ms)
+        except DatabaseError as error:
+            self.close()
+            raise LedgerError(
+                f"the ledger {self.path} cannot be used: {clip(str(error), 200)}",
+                hint="stop memoryd, keep the file, and restore the newest copy from backups/",
+            ) from error
+
+    def close(self) -> None:
+        """Close this thread's connection; harmless when there is none."""
+        if self._open is not None and not self._open.is_closed():
+            self._open.close()
+
+    @property
+    def _connection(self) -> SqliteDatabase:
+        if self._open is None:
+            raise LedgerError("the ledger is not open")
+        return self._open
+
+    def rows(self, text: str, **values: object) -> list[tuple[Any, ...]]:
+        """All rows of one statement (all of them: a half-read ``returning`` keeps the lock)."""
+        return list(self._connection.execute_sql(text, values).fetchall())
+
+    def change(self, text: str, **values: object) -> int:
+        """Run one statement; how many rows it changed."""
+        return int(self._connection.execute_sql(text, values).rowcount)
+
+    @contextmanager
+    def writing(self, *, durable: bool = False) -> Iterator[None]:
+        """One write transaction; ``durable`` has it on disk when the block ends."""
+        connection = self._connection
+        if not durable or connection.in_transaction():
+            with connection.atomic("IMMEDIATE"):
+                yield
+            return
+        connection.execute_sql("pragma synchronous = full")
+        try:
+            with connection.atomic("IMMEDIATE"):
+                yield
+        finally:
+            connection.execute_sql("pragma synchronous = normal")
+
+
+def _refuse_network_file_system(folder: Path) -> None:
+    """SQLite's log needs shared memory, which network file systems do not give."""
+    kind = _file_system(str(folder.resolve()))
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise LedgerError(
+            f"the home {folder} lies on a network file system ({kind})",
+            hint="put it on a local disk: memoryd --home, or $MEMORYD_HOME",
+        )
+
+
+def _file_system(folder: str) -> str:
+    """The type of the file system ``folder`` is on; empty where the system does not say."""
+    try:
+        table = Path("/proc/self/mounts").read_text(errors="replace")
+    except OSError:
+        return ""
+    best, kind = "", ""
+    for line in table.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        mount = fields[1].replace("\\040", " ")
+        within = folder == mount or folder.startswith(mount.rstrip("/") + "/")
+        if within and len(mount) >= len(best):
+            best, kind = mount, fields[2]
+    return kind

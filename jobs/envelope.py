@@ -1,0 +1,99 @@
+"""Envelopes: what a hook saw of a session, read strictly.
+
+The hook writes them with the standard library alone (``cli/hook.py``); this is the other end. A file
+that is not exactly an envelope is refused whole, because half of one could name the wrong session.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from memoryd.memory.errors import BadEnvelope
+
+VERSION = 1
+SIZE_LIMIT_BYTES = 64 << 10
+
+_LARGEST = 2**63 - 1
+_AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"\A/[^\0]*\Z", max_length=4096)]
+_Agent = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9-]*\Z", max_length=40)]
+_Session = Annotated[
+    str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][-A-Za-z0-9_.:+@]*\Z", max_length=128)
+]
+_Reason = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][-A-Za-z0-9_.:+@]*\Z", max_length=80)]
+_Natural = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+_Switch = Annotated[str, msgspec.Meta(pattern=r"\AMEMORYD_DISABLE[A-Z_]*\Z", max_length=40)]
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One envelope, version 1: metadata only, never a word of what was said."""
+
+    version: Literal[1]
+    #: The agent as ``memoryd-hook`` was told: ``claude-code``, ``codex``.
+    agent: _Agent
+    event: Literal["session-end", "stop", "pre-compact"]
+    session: _Session
+    #: The agent's record of the session, absolute; None where the agent named none.
+    transcript: _AbsolutePath | None
+    cwd: _AbsolutePath | None
+    #: The agent's word for why, such as ``clear`` or ``auto``.
+    reason: _Reason | None
+    #: Bytes of whole lines at the time of the event; None where the hook could not tell.
+    cutoff: _Natural | None
+    #: Wall time of the event, milliseconds.
+    time_ms: _Natural
+    #: Names of the kill switches that were on in the agent's environment.
+    switches: Annotated[tuple[_Switch, ...], msgspec.Meta(max_length=8)]
+
+
+class _Head(msgspec.Struct):
+    version: int
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_WHOLE = msgspec.json.Decoder(Envelope)
+
+
+def read(path: Path) -> Envelope:
+    """The envelope in ``path``.
+
+    Raises ``BadEnvelope`` with what is wrong for anything that is not a regular file holding exactly
+    one envelope of a known version, ``FileNotFoundError`` where another intake was faster, and any
+    other ``OSError`` as it came: the file may be fine.
+    """
+    return parse(_bytes(path), path.name)
+
+
+def parse(data: bytes, name: str) -> Envelope:
+    """The envelope that ``data`` is; ``name`` is what the error calls it. Raises ``BadEnvelope``."""
+    try:
+        version = _HEAD.decode(data).version
+        if version != VERSION:
+            raise BadEnvelope(
+                f"{name} is an envelope of version {version}; this memoryd reads version {VERSION}",
+                hint="upgrade memoryd, then move the file back into the inbox",
+            )
+        return _WHOLE.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadEnvelope(f"{name} is not an envelope: {error}") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadEnvelope(f"{path.name} is a link, not a file") from error
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadEnvelope(f"{path.name} is not a regular file")
+        data = file.read(SIZE_LIMIT_BYTES + 1)
+    if len(data) > SIZE_LIMIT_BYTES:
+        raise BadEnvelope(f"{path.name} is larger than {SIZE_LIMIT_BYTES} bytes")
+    return data

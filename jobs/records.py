@@ -1,0 +1,186 @@
+"""Reading the ledger: what ``list``, ``show`` and ``status`` say. Nothing here changes a row."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from memoryd.jobs.database import Database
+from memoryd.jobs.job import COLUMNS, Job, job_from_row
+from memoryd.memory.errors import UsageError
+from memoryd.memory.plan import Plan
+from memoryd.memory.text import clip
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What the ledger knows of one session's transcript, kept past the jobs that read it."""
+
+    agent: str
+    session: str
+    transcript: str
+    cwd: str
+    last_cutoff: int
+    excluded: str | None
+    throttled: int
+    seen_at: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One line of a job's attempt log. ``ending`` is None while it runs."""
+
+    attempt: int
+    owner: str
+    started_at: int
+    ended_at: int | None
+    ending: str | None
+    detail: str | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True)
+class KeptCandidate:
+    """A candidate as it is kept: a fact after policy, and what became of it."""
+
+    id: str
+    job_id: str
+    statement: str
+    category: str
+    confidence: float
+    evidence: tuple[tuple[str, int, str], ...]
+    decision: str
+    reason: str
+    detail: str
+    #: ``planned``, ``applied``, ``appended``, ``changed``, ``pending`` (review) or ``ignored``.
+    state: str
+    store: str | None
+    path: str | None
+
+
+class Records:
+    """Queries on one ledger."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+
+    def job(self, identifier: str) -> Job:
+        """The job with this id or with the only id that ends so. Raises ``UsageError``."""
+        rows = self.db.rows(
+            f"select {COLUMNS} from job where id = :id or id like :ending escape '\\' limit 2",
+            id=identifier,
+            ending="%" + identifier.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"),
+        )
+        if len(rows) == 1 and identifier:
+            return job_from_row(rows[0])
+        if not rows or not identifier:
+            raise UsageError(
+                f"no job has an id that ends with {clip(identifier, 60)!r}",
+                hint="`memoryd list` shows the jobs and their ids",
+            )
+        raise UsageError(
+            f"more than one job has an id that ends with {clip(identifier, 60)!r}",
+            hint="type more of it; `memoryd list --json` shows whole ids",
+        )
+
+    def by_key(self, key: str) -> Job | None:
+        rows = self.db.rows(f"select {COLUMNS} from job where idempotency_key = :key", key=key)
+        return job_from_row(rows[0]) if rows else None
+
+    def jobs(
+        self, *, status: str | None = None, kind: str | None = None, limit: int = 50
+    ) -> list[Job]:
+        """The newest jobs first, at most ``limit``."""
+        rows = self.db.rows(
+            f"select {COLUMNS} from job where (:status is null or status = :status)"
+            " and (:kind is null or kind = :kind) order by created_at desc, id desc limit :limit",
+            status=status,
+            kind=kind,
+            limit=limit,
+        )
+        return [job_from_row(row) for row in rows]
+
+    def attempts(self, job: Job) -> list[Attempt]:
+        """The job's attempt log, oldest first."""
+        rows = self.db.rows(
+            "select attempt, owner, started_at, ended_at, ending, detail, calls, input_tokens,"
+            " output_tokens from attempt_log where job_id = :id order by attempt",
+            id=job.id,
+        )
+        return [Attempt(*row) for row in rows]
+
+    def candidates(self, job_id: str) -> list[KeptCandidate]:
+        """What the job's slices gave, in the order of the slices."""
+        rows = self.db.rows(
+            "select id, job_id, statement, category, confidence, evidence, decision, reason,"
+            " detail, state, store, path from candidate where job_id = :id"
+            " order by first, ordinal",
+            id=job_id,
+        )
+        return [
+            KeptCandidate(
+                id=row[0],
+                job_id=row[1],
+                statement=row[2],
+                category=row[3],
+                confidence=row[4],
+                evidence=tuple(
+                    (str(message), int(seq), str(span)) for message, seq, span in json.loads(row[5])
+                ),
+                decision=row[6],
+                reason=row[7],
+                detail=row[8],
+                state=row[9],
+                store=row[10],
+                path=row[11],
+            )
+            for row in rows
+        ]
+
+    def rollout(self, agent: str, session: str) -> Rollout | None:
+        """What is known of the session's transcript."""
+        rows = self.db.rows(
+            "select agent, session, transcript, cwd, last_cutoff, excluded, throttled, seen_at"
+            " from rollout where agent = :agent and session = :session",
+            agent=agent,
+            session=session,
+        )
+        return Rollout(*rows[0]) if rows else None
+
+    def rollouts(self) -> list[Rollout]:
+        """All sessions that any job was made for and that are not excluded."""
+        rows = self.db.rows(
+            "select agent, session, transcript, cwd, last_cutoff, excluded, throttled, seen_at"
+            " from rollout where excluded is null order by seen_at"
+        )
+        return [Rollout(*row) for row in rows]
+
+    def counts(self) -> dict[str, int]:
+        """Jobs by the status a person sees (``Job.shown_status``)."""
+        rows = self.db.rows(
+            "select case when status <> 'pending' then status"
+            " when wait_reason is not null then 'waiting'"
+            " when failures > 0 then 'retrying' else 'pending' end, count(*)"
+            " from job group by 1"
+        )
+        return {str(name): int(count) for name, count in rows}
+
+    def waiting(self) -> dict[str, int]:
+        """Snoozed jobs by the reason they wait for."""
+        rows = self.db.rows(
+            "select wait_reason, count(*) from job where status = 'pending'"
+            " and wait_reason is not null group by 1"
+        )
+        return {str(reason): int(count) for reason, count in rows}
+
+    def planned_contents(self) -> set[str]:
+        """sha256 of every file a standing plan leaves: those are never a person's edit."""
+        plans = (Plan.from_json(str(row[0])) for row in self.db.rows("select plan from plan"))
+        return {
+            operation.after
+            for plan in plans
+            for operation in plan.operations
+            if operation.after is not None
+        }

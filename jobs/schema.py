@@ -1,0 +1,185 @@
+"""The ledger's tables and the migrations that lead to them.
+
+``pragma user_version`` counts the migrations applied. Each runs in its own transaction, after a
+``VACUUM INTO`` copy of the ledger into ``backups/``. A ledger with a higher number than this code
+knows is refused: an older memoryd must not write what a newer one laid out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoryd.memory.errors import LedgerError
+from memoryd.memory.files import make_directory
+
+if TYPE_CHECKING:
+    from peewee import SqliteDatabase
+
+_FIRST = """
+create table job (
+    id text primary key,
+    home text not null,
+    kind text not null,
+    idempotency_key text unique,
+    serial_key text not null,
+    project text,
+    agent text not null,
+    session text not null,
+    trigger text not null,
+    reason text not null,
+    cutoff bigint not null,
+    payload text not null,
+    priority integer not null,
+    status text not null check (status in
+        ('pending', 'running', 'completed', 'failed', 'cancelled')),
+    run_at bigint not null,
+    wait_reason text,
+    attempt integer not null default 0,
+    failures integer not null default 0,
+    crashes integer not null default 0,
+    max_failures integer not null,
+    snoozes integer not null default 0,
+    slice_first bigint,
+    slice_last bigint,
+    lease_owner text,
+    lease_expires_at bigint,
+    outcome_code text,
+    error_code text,
+    error_detail text,
+    created_at bigint not null,
+    updated_at bigint not null,
+    started_at bigint,
+    finished_at bigint
+);
+create index job_ready on job (priority, run_at, id) where status = 'pending';
+create unique index job_serial on job (serial_key) where status = 'running';
+create index job_lease on job (lease_expires_at) where status = 'running';
+create index job_finished on job (finished_at) where finished_at is not null;
+create index job_session on job (agent, session);
+create unique index job_extract on job (kind, agent, session)
+    where status = 'pending' and kind = 'extract';
+
+create table attempt_log (
+    job_id text not null,
+    attempt integer not null,
+    owner text not null,
+    started_at bigint not null,
+    ended_at bigint,
+    ending text,
+    detail text,
+    calls integer not null default 0,
+    input_tokens bigint not null default 0,
+    output_tokens bigint not null default 0,
+    primary key (job_id, attempt)
+);
+
+create table plan (
+    serial_key text primary key,
+    job_id text not null,
+    attempt integer not null,
+    agent text not null,
+    session text not null,
+    first bigint not null,
+    last bigint not null,
+    plan text not null,
+    recorded_at bigint not null
+);
+create index plan_job on plan (job_id);
+
+create table cursor (
+    agent text not null,
+    session text not null,
+    seq bigint not null,
+    updated_at bigint not null,
+    primary key (agent, session)
+);
+
+create table candidate (
+    id text primary key,
+    job_id text not null,
+    agent text not null,
+    session text not null,
+    first bigint not null,
+    last bigint not null,
+    ordinal integer not null,
+    statement text not null,
+    category text not null,
+    explicitness text not null,
+    sensitivity text not null,
+    confidence double precision not null,
+    evidence text not null,
+    risk text not null,
+    decision text not null check (decision in ('apply', 'review', 'ignore')),
+    reason text not null,
+    detail text not null,
+    state text not null,
+    store text,
+    path text,
+    created_at bigint not null
+);
+create index candidate_job on candidate (job_id, first, ordinal);
+
+create table rollout (
+    agent text not null,
+    session text not null,
+    transcript text not null,
+    cwd text not null,
+    last_cutoff bigint not null,
+    excluded text,
+    throttled integer not null default 0,
+    seen_at bigint not null,
+    primary key (agent, session)
+);
+
+create table budget (
+    day text not null,
+    provider text not null,
+    calls bigint not null,
+    tokens bigint not null,
+    primary key (day, provider)
+);
+
+create table breaker (
+    provider text primary key,
+    state text not null check (state in ('open', 'stopped')),
+    strikes integer not null,
+    until bigint not null,
+    reason text not null,
+    detail text not null,
+    since bigint not null
+);
+"""
+
+#: One script a migration, applied in order; never changed once released.
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:
+    """Bring the open ledger to the newest schema. Raises ``LedgerError`` for a newer one."""
+    version = int(database.execute_sql("pragma user_version").fetchone()[0])
+    if version > len(MIGRATIONS):
+        raise LedgerError(
+            f"the ledger has schema {version}, this memoryd knows {len(MIGRATIONS)}",
+            hint="upgrade memoryd, or use the version that last ran on this home",
+        )
+    if version == len(MIGRATIONS):
+        return
+    if version:
+        _back_up(database, backups, version, now_ms)
+    for number in range(version, len(MIGRATIONS)):
+        with database.atomic("IMMEDIATE"):
+            # Another process may have migrated while this one waited for the write lock.
+            if int(database.execute_sql("pragma user_version").fetchone()[0]) > number:
+                continue
+            for statement in MIGRATIONS[number].split(";"):
+                if statement.strip():
+                    database.execute_sql(statement)
+            database.execute_sql(f"pragma user_version = {number + 1}")
+
+
+def _back_up(database: SqliteDatabase, backups: Path, version: int, now_ms: int) -> None:
+    make_directory(backups)
+    copy = backups / f"memoryd-schema{version}-{now_ms}.sqlite"
+    database.execute_sql("vacuum into ?", (str(copy),))
+    copy.chmod(0o600)
