@@ -118,7 +118,7 @@ def read_object() -> dict[str, object]:
         block = os.read(0, BLOCK_BYTES)
         data += block
         ended = not block
-        if ended or block.rstrip().endswith(b"}"):
+        if ended or (len(block) < BLOCK_BYTES and block.rstrip().endswith(b"}")):
             value = _parse(data)
             if isinstance(value, dict):
                 return value

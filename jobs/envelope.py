@@ -1,7 +1,7 @@
 """Envelopes: what a hook saw of a session, read strictly.
 
-The hook writes them with the standard library alone (``cli/hook.py``); this is the other end. A file
-that is not exactly an envelope is refused whole, because half of one could name the wrong session.
+The hook writes them with the standard library alone (``cli/hook.py``); this is the other end. A
+file that is not exactly an envelope is refused whole: half of one could name the wrong session.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ _WHOLE = msgspec.json.Decoder(Envelope)
 def read(path: Path) -> Envelope:
     """The envelope in ``path``.
 
-    Raises ``BadEnvelope`` with what is wrong for anything that is not a regular file holding exactly
-    one envelope of a known version, ``FileNotFoundError`` where another intake was faster, and any
-    other ``OSError`` as it came: the file may be fine.
+    Raises ``BadEnvelope`` with what is wrong for anything that is not a regular file holding
+    exactly one envelope of a known version, ``FileNotFoundError`` where another intake was faster,
+    and any other ``OSError`` as it came: the file may be fine.
     """
     return parse(_bytes(path), path.name)
 
 
 def parse(data: bytes, name: str) -> Envelope:
-    """The envelope that ``data`` is; ``name`` is what the error calls it. Raises ``BadEnvelope``."""
+    """The envelope that ``data`` is; errors call it ``name``. Raises ``BadEnvelope``."""
     try:
         version = _HEAD.decode(data).version
         if version != VERSION:
@@ -90,10 +90,12 @@ def _bytes(path: Path) -> bytes:
         if error.errno == errno.ELOOP:
             raise BadEnvelope(f"{path.name} is a link, not a file") from error
         raise
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise BadEnvelope(f"{path.name} is not a regular file")
-        data = file.read(SIZE_LIMIT_BYTES + 1)
+        data = os.read(descriptor, SIZE_LIMIT_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > SIZE_LIMIT_BYTES:
         raise BadEnvelope(f"{path.name} is larger than {SIZE_LIMIT_BYTES} bytes")
     return data

@@ -3,6 +3,7 @@
 ::
 
     MemorydError                      a message for a person, and a hint: what to do next
+    ├── BadEnvelope                   an envelope that cannot be read: it goes to inbox/bad
     ├── UsageError                    the request names nothing that exists, or two things at once
     ├── ConfigError                   the configuration cannot be used (``run`` exits 78)
     ├── HomeError                     the home cannot be made, read or written
@@ -49,6 +50,12 @@ class UsageError(MemorydError):
     """The request names nothing that exists, or more than one thing."""
 
     code = "usage"
+
+
+class BadEnvelope(MemorydError):
+    """A file in the inbox that is no envelope we know. Kept in ``inbox/bad`` for a person."""
+
+    code = "envelope.unreadable"
 
 
 class ConfigError(MemorydError):
