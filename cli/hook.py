@@ -142,7 +142,9 @@ def _parse(data: bytes) -> object:
     text = data.decode("utf-8", "replace").lstrip("\ufeff").strip()
     try:
         value, end = _scanner()(text, 0)
-    except (StopIteration, ValueError, RecursionError):
+    except (StopIteration, ValueError, RecursionError, SystemError):
+        # 3.11's scanner looks for json's own exception among the loaded modules, finds none and
+        # returns without any, which the interpreter reports as SystemError.
         return None
     return value if end == len(text) else None
 
