@@ -9,6 +9,7 @@
     ├── HomeError                     the home cannot be made, read or written
     │   └── HomeLocked                another process holds the home's lock
     ├── LedgerError                   the ledger cannot be used
+    ├── HistoryError                  the session history cannot be used
     ├── StoreError                    a store of markdown cannot be used
     │   ├── StoreBusy                 its writer lock is held elsewhere: snooze
     │   ├── StoreHeld                 a mass disappearance, held until a person decides
@@ -88,6 +89,12 @@ class LedgerError(MemorydError):
     """The ledger is damaged, from a newer version, or cannot be opened."""
 
     code = "ledger.unusable"
+
+
+class HistoryError(MemorydError):
+    """The session history is damaged, from a newer version, or cannot be opened."""
+
+    code = "history.unusable"
 
 
 class StoreError(MemorydError):
