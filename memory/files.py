@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -40,10 +41,12 @@ def make_directory(path: Path) -> None:
         sync_directory(folder.parent)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] | None = None) -> bool:
     """Replace ``path`` by ``data`` (mode 0600): readers see the old bytes or the new, never half.
 
-    Raises ``OSError``; then the old file still stands and no temporary file is left.
+    ``still`` is asked at the last moment, when the new bytes are on disk under another name: False
+    leaves the old file, and False comes back. Raises ``OSError``; then the old file still stands
+    and no temporary file is left.
     """
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
@@ -52,11 +55,15 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if still is not None and not still():
+            temporary.unlink()
+            return False
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+    return True
 
 
 def read_or_none(path: Path) -> bytes | None:
