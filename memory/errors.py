@@ -8,6 +8,7 @@
     ├── ConfigError                   the configuration cannot be used (``run`` exits 78)
     ├── HomeError                     the home cannot be made, read or written
     │   └── HomeLocked                another process holds the home's lock
+    ├── ServiceError                  systemd or launchd refused, failed or is missing
     ├── LedgerError                   the ledger cannot be used
     ├── HistoryError                  the session history cannot be used
     ├── StoreError                    a store of markdown cannot be used
@@ -83,6 +84,12 @@ class HomeLocked(HomeError):
     def __init__(self, message: str, *, hint: str = "", pid: int = 0) -> None:
         super().__init__(message, hint=hint)
         self.pid = pid
+
+
+class ServiceError(MemorydError):
+    """The service file or the program that manages services (systemd, launchd) cannot be used."""
+
+    code = "service.failed"
 
 
 class LedgerError(MemorydError):
