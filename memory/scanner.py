@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memoryd.memory.secret_names import named_secrets
-from memoryd.memory.secret_shapes import ANYWHERE, IN_RUNS, Shape, key_blocks, long_runs
+from memoryd.memory.secret_shapes import ALWAYS, IN_RUNS, WITH_RUNS, Shape, key_blocks, long_runs
 
 Verdict = Literal["secret", "injection", "invisible"]
 
@@ -31,7 +31,7 @@ class Finding:
 def scan(text: str) -> tuple[Finding, ...]:
     """Everything found in ``text``, in order of place. Secrets never overlap one another."""
     lowered = _lower(text)
-    found = [*_secrets(text, lowered), *_injections(text, lowered), *_invisible(text)]
+    found = [*_secrets(text, lowered), *_injections(lowered), *_invisible(text)]
     return tuple(sorted(found, key=lambda finding: (finding.start, finding.end, finding.pattern)))
 
 
@@ -61,16 +61,20 @@ def _lower(text: str) -> str:
 
 def _secrets(text: str, lowered: str) -> list[Finding]:
     found = [Finding("secret", "private-key", *span) for span in key_blocks(text)]
-    for shape in (*ANYWHERE, *_in_runs(text)):
+    for shape in _shapes(text, lowered):
         found += (Finding("secret", shape.name, *span) for span in shape.find(text))
     found += (Finding("secret", *hit) for hit in named_secrets(text, lowered))
     return _apart(found) if found else found
 
 
-def _in_runs(text: str) -> list[Shape]:
-    """The shapes of ``IN_RUNS`` that the long runs of ``text`` may hold."""
+def _shapes(text: str, lowered: str) -> list[Shape]:
+    """The shapes that ``text`` may hold, by their literals alone."""
+    shapes = [shape for literal, shape in ALWAYS if literal in lowered]
     runs = long_runs(text)
-    return [s for s in IN_RUNS if runs and any(literal in runs for literal in s.literals)]
+    if runs:
+        shapes += WITH_RUNS
+        shapes += [shape for shape in IN_RUNS if any(one in runs for one in shape.literals)]
+    return shapes
 
 
 def _apart(found: list[Finding]) -> list[Finding]:
@@ -94,9 +98,9 @@ _UNBOUND = r"(?:dan|jailbroken|unrestricted|unfiltered|developer mode|root)\b"
 
 
 def _phrase(name: str, literal: str, phrase: str) -> tuple[str, str, re.Pattern[str]]:
-    """A row: in ``phrase`` a space is any white space, and ``…`` up to four words."""
+    """A row for lower-case text: in ``phrase`` a space is any white space, and ``…`` up to four words."""
     expression = phrase.replace("… ", r"(?:\w{1,12}\s{1,8}){0,4}").replace(" ", r"\s{1,8}")
-    return name, literal, re.compile(expression, re.IGNORECASE)
+    return name, literal, re.compile(expression)
 
 
 #: (name, literal in lower case, expression); several expressions may share a literal.
@@ -119,10 +123,10 @@ _INJECTIONS = (
 )
 
 
-def _injections(text: str, lowered: str) -> Iterator[Finding]:
+def _injections(lowered: str) -> Iterator[Finding]:
     for name, literal, expression in _INJECTIONS:
         if literal in lowered:
-            yield from (Finding("injection", name, *m.span()) for m in expression.finditer(text))
+            yield from (Finding("injection", name, *m.span()) for m in expression.finditer(lowered))
 
 
 _ALLOWED_ASCII = bytes(range(0x20, 0x7F)) + b"\t\n\r"

@@ -192,40 +192,58 @@ IN_RUNS: tuple[Shape, ...] = (
     _shape("atlassian", "ATATT3", r"ATATT3[A-Za-z0-9_=-]{20,}"),
     _shape("age", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{20,}"),
 )
-#: The literals of ``IN_RUNS`` are found in the text's long runs; those here anywhere in it.
-ANYWHERE: tuple[Shape, ...] = (
+#: Looked for anywhere in a text that has a long run at all.
+WITH_RUNS: tuple[Shape, ...] = (
     _inside("slack", "hooks.slack.com/", r"hooks\.slack\.com/\w{8,9}/[A-Za-z0-9_/]{20,}"),
     _shape("google", "ya29.", rf"ya29\.{_TAIL}{{20,}}"),
     _shape("sendgrid", "SG.", rf"SG\.{_TAIL}{{16,64}}\.{_TAIL}{{16,}}"),
     _inside("telegram", ":AA", rf"(?<=[0-9]{{8}}):(?P<secret>AA{_TAIL}{{32,}})"),
     _shape("vault", "hvs. hvb.", rf"hv[sb]\.{_TAIL}{{20,}}"),
     _shape("azure", "AccountKey=", r"AccountKey=(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
-    _shape(
-        "bearer",
-        "Bearer bearer BEARER",
-        r"[A-Za-z]{6}[ \t]{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,})",
-        _has_letter_and_digit,
-    ),
-    _shape(
-        "basic",
-        "Basic basic BASIC",
-        r"[A-Za-z]{5}[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})",
-        _has_password,
-    ),
-    _inside(
-        "url-password",
-        "://",
-        r"://[^\s/:@\[\"'<>]{0,128}:(?P<secret>[^\s/\"'<>]{1,256})@",
-        _real,
-    ),
     _inside("url-password", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,256})@", _has_letter_and_digit),
-    _shape(
-        "command-line",
-        "-u --user",
-        r"-[-a-z]{1,5}[ =][\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,128})",
-        lambda value: _real(value) and not value.isdigit() and not value.startswith(("/", "\\")),
+)
+#: Looked for anywhere in any text; the first string must be in its lower-case form.
+ALWAYS: tuple[tuple[str, Shape], ...] = (
+    (
+        "bearer",
+        _shape(
+            "bearer",
+            "Bearer bearer BEARER",
+            r"[A-Za-z]{6}[ \t]{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,})",
+            _has_letter_and_digit,
+        ),
     ),
-    _shape("command-line", "sshpass", r"sshpass[ ]+-p[ ]?[\"']?(?P<secret>[^\s\"']{3,128})", _real),
+    (
+        "basic",
+        _shape(
+            "basic",
+            "Basic basic BASIC",
+            r"[A-Za-z]{5}[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})",
+            _has_password,
+        ),
+    ),
+    (
+        "://",
+        _inside(
+            "url-password",
+            "://",
+            r"://[^\s/:@\[\"'<>]{0,128}:(?P<secret>[^\s/\"'<>]{1,256})@",
+            _real,
+        ),
+    ),
+    (
+        "curl",
+        _shape(
+            "command-line",
+            "-u --user",
+            r"-[-a-z]{1,5}[ =][\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,128})",
+            lambda value: _real(value) and not value.isdigit(),
+        ),
+    ),
+    (
+        "sshpass",
+        _shape("command-line", "sshpass", r"sshpass +-p ?[\"']?(?P<secret>[^\s\"']{3,128})", _real),
+    ),
 )
 
 _BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -234,8 +252,10 @@ _BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
 def key_blocks(text: str) -> Iterator[tuple[int, int]]:
     """Spans of PEM and PGP private key blocks; one without an end reaches to the end of text."""
+    if "-----BEGIN " not in text:
+        return
     position = 0
-    while "-----BEGIN " in text and (start := _BLOCK.search(text, position)):
+    while (start := _BLOCK.search(text, position)) is not None:
         end = _BLOCK_END.search(text, start.end())
         position = end.end() if end else len(text)
         yield start.start(), position

@@ -220,24 +220,30 @@ def test_several_secrets_are_counted_and_the_rest_is_kept() -> None:
     assert (clean, count) == ("use [REDACTED:github] and [REDACTED:gitlab] here", 2)
 
 
-_MIB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
+_UNITS = [
         "a", "eyJ", "eyJa.", "sk-ant-", "sk-", "token", "password=", "password=/", "password: ",
         "api_key", "-eyJ", "eyJhbGciOiJIUzI1NiJ9.",
         "://a:", "://", ":@", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA ", "AKIA", "xoxb-",
         "AKIA" + "QWERTYUIOP123456 ", "-u a:", "Bearer ", "basic ", "ignore ", "ignore all ",
-        "reveal the ", "token '", 'token": "', "\\n", " ", "٠", "é", "İ", "token --", "gh_", "SG.a",
-    ],
-)  # fmt: skip
-def test_time_stays_linear_on_hostile_text(unit: str) -> None:
-    """A mebibyte of any repeated start of a pattern is scanned in seconds, not minutes."""
-    text = unit * (_MIB // len(unit))
+        "reveal the ", "token '", 'token": "', "\\n", " ", "٠", "é", "İ", "token --", "gh_", "SG.a",]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", _UNITS)
+def test_time_stays_linear_on_one_repeated_start(unit: str) -> None:
+    """Any start of a pattern repeated for 128 KiB is scanned in a moment, not in minutes."""
+    text = unit * ((1 << 17) // len(unit))
     began = time.monotonic()
 
     scan(text)
 
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 2
+
+
+def test_time_stays_linear_on_a_mebibyte_of_all_starts() -> None:
+    """The starts of all patterns, mixed for a mebibyte, are scanned within seconds."""
+    text = "".join(_UNITS * ((1 << 20) // len("".join(_UNITS))))
+    began = time.monotonic()
+
+    scan(text)
+
+    assert time.monotonic() - began < 10
