@@ -1,0 +1,115 @@
+"""The service files, filled in for the installation that is running."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from memoryd.memory.errors import ServiceError
+from memoryd.memory.home import Home
+
+UNIT = "memoryd.service"
+LABEL = "memoryd.daemon"
+#: In every file we write; a file without it belongs to the person.
+MARKER = 'Written by "memoryd service install"'
+
+_USUAL_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What a service file has to name: absolute paths, because services start in ``/``."""
+
+    #: The ``memoryd`` program.
+    program: Path
+    home: Home
+    #: Where the daemon finds git and the programs of the ``command`` provider.
+    path: str
+
+    @classmethod
+    def running(cls, home: Home, environ: Mapping[str, str]) -> Installation:
+        """The installation that this process is. Raises ``ServiceError`` where it has no program.
+
+        ``PATH`` is what the person has now: the folders of it that exist, ours and the usual ones.
+        """
+        program = _program()
+        folders = [str(program.parent), *environ.get("PATH", "").split(os.pathsep), *_USUAL_PATH]
+        kept = [folder for folder in folders if _can_be_searched(folder)]
+        return cls(program, home, os.pathsep.join(dict.fromkeys(kept)))
+
+
+def _program() -> Path:
+    for candidate in (Path(sys.argv[0]), Path(sys.executable).with_name("memoryd")):
+        if candidate.name == "memoryd" and os.access(candidate, os.X_OK) and candidate.is_file():
+            return candidate.absolute()
+    raise ServiceError(
+        "no memoryd program belongs to this Python, so a service could not start it",
+        hint="install memoryd with pip, pipx or uv and run that memoryd",
+    )
+
+
+def _can_be_searched(folder: str) -> bool:
+    return _is_one_line(folder) and Path(folder).is_absolute() and Path(folder).is_dir()
+
+
+def render_systemd(installation: Installation) -> str:
+    """The user unit. Raises ``ServiceError`` for a path that no unit can hold."""
+    return _fill(
+        "systemd",
+        UNIT,
+        {
+            "@PROGRAM@": _unit_quoted(str(installation.program)),
+            "@MEMORYD_HOME@": _unit_quoted(f"MEMORYD_HOME={installation.home.root}"),
+            "@PATH@": _unit_quoted(f"PATH={installation.path}"),
+        },
+    )
+
+
+def render_launchd(installation: Installation) -> str:
+    """The launch agent. Raises ``ServiceError`` for a path that no property list can hold."""
+    values = {
+        "@PROGRAM@": str(installation.program),
+        "@MEMORYD_HOME@": str(installation.home.root),
+        "@PATH@": installation.path,
+        "@STANDARD_ERROR@": str(installation.home.logs / "launchd.log"),
+    }
+    quoted = {placeholder: escape(_one_line(value)) for placeholder, value in values.items()}
+    return _fill("launchd", f"{LABEL}.plist", quoted)
+
+
+def _fill(folder: str, name: str, values: Mapping[str, str]) -> str:
+    """The template with its placeholders replaced in one pass: a value may look like one."""
+    text = resources.files(f"memoryd.{folder}").joinpath(name).read_text(encoding="utf-8")
+    filled = []
+    for line in text.splitlines(keepends=True):
+        found = next((placeholder for placeholder in values if placeholder in line), None)
+        filled.append(line.replace(found, values[found], 1) if found else line)
+    return "".join(filled)
+
+
+def _unit_quoted(value: str) -> str:
+    """``value`` as one quoted word of a unit file (systemd.syntax(7), systemd.unit(5))."""
+    escaped = _one_line(value).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def _one_line(value: str) -> str:
+    if not _is_one_line(value):
+        raise ServiceError(
+            f"a service file cannot name {value!r}: it holds a line break or a control character",
+            hint="move memoryd or its home to a plainer path",
+        )
+    return value
+
+
+def _is_one_line(value: str) -> bool:
+    return not any(
+        unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} or letter in "\ufffe\uffff"
+        for letter in value
+    )
