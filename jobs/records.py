@@ -175,6 +175,11 @@ class Records:
         )
         return {str(reason): int(count) for reason, count in rows}
 
+    def oldest_pending(self) -> int | None:
+        """When the oldest job that still waits was made, wall milliseconds."""
+        rows = self.db.rows("select min(created_at) from job where status = 'pending'")
+        return None if rows[0][0] is None else int(rows[0][0])
+
     def planned_contents(self) -> set[str]:
         """sha256 of every file a standing plan leaves: those are never a person's edit."""
         plans = (Plan.from_json(str(row[0])) for row in self.db.rows("select plan from plan"))

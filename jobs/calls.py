@@ -1,0 +1,92 @@
+"""Asking the provider: breaker, budget, concurrency, and what each refusal means for the job."""
+
+from __future__ import annotations
+
+import threading
+
+from memoryd.jobs.control import Snooze
+from memoryd.jobs.job import Job
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.config import ProviderSettings
+from memoryd.memory.errors import ProviderLimited, ProviderPermanent, ProviderUnavailable
+from memoryd.memory.providers.base import Provider, Reply, Request
+
+#: How long a job waits between two looks at a provider that a person has to mend.
+STOPPED_WAIT_MS = 3600 * 1000
+#: How long a limit lasts that the provider gave no time for.
+LIMITED_WAIT_MS = 3600 * 1000
+#: Characters of one token, on the low side, so that a reservation is never too small.
+CHARACTERS_A_TOKEN = 3
+
+
+class Calls:
+    """All calls to one provider; share one object among the workers of a process."""
+
+    def __init__(self, ledger: Ledger, provider: Provider, settings: ProviderSettings) -> None:
+        self.ledger = ledger
+        self.provider = provider
+        self.settings = settings
+        self._slots = threading.BoundedSemaphore(settings.max_concurrency)
+
+    def ask(self, job: Job, request: Request) -> Reply:
+        """One answer. The call is booked before it is sent and settled after.
+
+        Raises ``Snooze`` when the provider is away, limited, stopped or the budget is spent, and
+        ``BadAnswer`` when it answered with nothing usable.
+        """
+        if not self.provider.costs:
+            return self.provider.complete(request)
+        with self._slots:
+            broken = self._pass_breaker()
+            booked = self._book(request)
+            spent = 0
+            try:
+                reply = self.provider.complete(request)
+                spent = reply.input_tokens + reply.output_tokens
+            except ProviderUnavailable as error:
+                until = self.ledger.breakers.trip(self.provider.name, error.code, error.message)
+                raise Snooze(until, error.code, str(error)) from error
+            except ProviderLimited as error:
+                until = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
+                raise Snooze(until, error.code, str(error)) from error
+            except ProviderPermanent as error:
+                self.ledger.breakers.stop(self.provider.name, error.code, str(error))
+                raise self._stopped(str(error)) from error
+            finally:
+                self.ledger.budget.settle(self.provider.name, booked, spent)
+        if broken:
+            self.ledger.breakers.resume(self.provider.name)
+        self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
+        return reply
+
+    def _pass_breaker(self) -> bool:
+        """Whether a breaker is open and this call is its probe. Raises ``Snooze`` otherwise."""
+        breaker = self.ledger.breakers.of(self.provider.name)
+        if breaker is None:
+            return False
+        if breaker.state == "stopped":
+            raise self._stopped(breaker.detail)
+        if not self.ledger.breakers.may_probe(breaker):
+            raise Snooze(breaker.until, breaker.reason, breaker.detail)
+        return True
+
+    def _stopped(self, detail: str) -> Snooze:
+        until = self.ledger.clock.now_ms() + STOPPED_WAIT_MS
+        return Snooze(until, ProviderPermanent.code, detail)
+
+    def _book(self, request: Request) -> int:
+        """Reserve one call; the tokens reserved come back. Raises ``Snooze``."""
+        characters = len(request.system) + len(request.prompt)
+        tokens = characters // CHARACTERS_A_TOKEN + request.max_tokens
+        settings = self.settings
+        booked = self.ledger.budget.reserve(
+            self.provider.name, tokens, settings.daily_calls, settings.daily_tokens
+        )
+        if not booked:
+            raise Snooze(
+                self.ledger.budget.next_day_ms(),
+                "budget.spent",
+                f"today's budget of {settings.daily_calls} calls and"
+                f" {settings.daily_tokens} tokens is spent",
+            )
+        return tokens

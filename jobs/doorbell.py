@@ -1,0 +1,153 @@
+"""The doorbell and the clock: huey, in memory, waiting instead of polling.
+
+A ring says that a job may be ready; each worker then claims until nothing is. Rings may be lost:
+a worker also wakes by itself when the ledger says that something falls due. huey owns the worker
+threads, the signals and the drain; what must happen is in the ledger alone.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from huey import MemoryHuey
+from huey.consumer import Consumer, ForkSafeFlag, Scheduler, ThreadEnvironment
+from huey.storage import MemoryStorage
+
+#: A wait for the next due job is cut to this, so that a stepped clock costs minutes, not days.
+LONGEST_WAIT_SECONDS = 300.0
+
+
+class Bell(MemoryStorage):  # type: ignore[misc]  # huey has no types
+    """huey's queue: one message a ring. ``dequeue`` blocks until a ring, a due job or the close."""
+
+    #: Tells huey's workers that they never have to sleep by themselves.
+    blocking = True
+
+    def __init__(self, name: str, *, seconds_to_due: Callable[[], float | None]) -> None:
+        super().__init__(name)
+        self._seconds_to_due = seconds_to_due
+        self._changed = threading.Condition()
+        self._closed = False
+        #: Makes the message a worker gets when a job falls due.
+        self.message: Callable[[], bytes] = bytes
+
+    def enqueue(self, data: bytes, priority: float | None = None) -> None:
+        """Ring once."""
+        with self._changed:
+            super().enqueue(data, priority)
+            self._changed.notify()
+
+    def close_bell(self) -> None:
+        """Wake every worker for the last time."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def dequeue(self) -> bytes | None:
+        """The next message; None when the bell was closed."""
+        with self._changed:
+            while not self._closed:
+                data: bytes | None = super().dequeue()
+                if data is not None:
+                    return data
+                due = self._seconds_to_due()
+                wait = LONGEST_WAIT_SECONDS if due is None else min(due, LONGEST_WAIT_SECONDS)
+                if wait <= 0 or (not self._changed.wait(wait) and due is not None):
+                    return self.message()
+        return None
+
+
+class _Ticks(Scheduler):  # type: ignore[misc]
+    """huey's scheduler thread as our clock: it calls ``huey.tick`` and sleeps as long as told."""
+
+    def loop(self, now: object = None) -> None:
+        seconds: float = self.huey.tick()
+        self.stop_flag.wait(seconds)
+
+
+class _Threads(ThreadEnvironment):  # type: ignore[misc]
+    def get_stop_flag(self) -> ForkSafeFlag:
+        """A pipe: ``threading.Event.set`` in a signal handler can deadlock."""
+        return ForkSafeFlag()
+
+
+class _QuietConsumer(Consumer):  # type: ignore[misc]
+    """huey's consumer without its ten wake-ups a second."""
+
+    scheduler_class = _Ticks
+
+    def __init__(self, *arguments: object, **named: object) -> None:
+        super().__init__(*arguments, **named)
+        # The main thread waits for a signal; once a minute it looks for a dead worker thread.
+        self._stop_flag_timeout = 60.0
+        # Ctrl-C drains like SIGTERM; SIGHUP is ours (reload), not huey's restart.
+        self._signal_actions = {signal.SIGTERM: (False, True), signal.SIGINT: (False, True)}
+
+    def get_environment(self, worker_type: str) -> _Threads:
+        return _Threads(self._graceful_sig, self._interrupt_sig)
+
+    def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
+        super()._handle_signal(signum, frame)
+        for number in self._signal_actions:
+            signal.signal(number, signal.default_int_handler)
+        self.stop_flag.set()
+
+    def stop(self, graceful: bool = False) -> None:
+        self.stop_flag.set()
+        self.huey.storage.close_bell()
+        super().stop(graceful)
+
+
+class Doorbell:
+    """Worker threads that call ``work`` at each ring, and a thread that calls ``tick``.
+
+    ``work`` runs in a worker and works until nothing is ready. ``tick`` does what is due and
+    returns the seconds until it wants to be called again. ``seconds_to_due`` says when the ledger
+    next has something by itself.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], object],
+        tick: Callable[[], float],
+        seconds_to_due: Callable[[], float | None],
+        *,
+        workers: int,
+        drain_seconds: float,
+    ) -> None:
+        self.workers = workers
+        self._huey = MemoryHuey(
+            "memoryd", results=False, storage_class=Bell, seconds_to_due=seconds_to_due
+        )
+        self._huey.tick = tick
+        self._bell: Bell = self._huey.storage
+        task = self._huey.task(name="work")(work)
+        self._task = task
+        self._bell.message = lambda: self._huey.serialize_task(task.s())
+        self._consumer = _QuietConsumer(
+            self._huey,
+            workers=workers,
+            periodic=False,
+            graceful_signal="TERM",
+            shutdown_timeout=drain_seconds,
+        )
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a stop was asked for: claim nothing more."""
+        return bool(self._consumer.stop_flag.is_set())
+
+    def ring(self) -> None:
+        """A job may be ready. One message for each worker that could be free, never more."""
+        for _ in range(self.workers - self._bell.queue_size()):
+            self._task()
+
+    def run(self) -> None:
+        """Own the main thread until a signal; returns when drained or when drain time is over.
+
+        Worker threads that did not finish are still there then; the caller gives their jobs back.
+        """
+        self._consumer.run()

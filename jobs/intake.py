@@ -1,0 +1,112 @@
+"""From envelopes to rows: the first half of a finished session's way.
+
+Each envelope becomes its rows in one durable transaction and is unlinked only after. A crash in
+between leaves both: the idempotency key stops a second job. What cannot be read goes to
+``inbox/bad/`` for a person to look at; nothing is deleted unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.jobs import envelope as envelopes
+from memoryd.jobs.envelope import Envelope
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory import seams
+from memoryd.memory.errors import BadEnvelope
+from memoryd.memory.files import make_directory, sync_directory
+from memoryd.memory.home import Home
+
+#: Event of an agent -> kind of job and the reason that stands in its row.
+_EVENTS = {
+    "session-end": ("finalize", "end"),
+    "stop": ("extract", "stop"),
+    "pre-compact": ("extract", "compact"),
+}
+#: Switches of the agent's environment under which a session is never distilled.
+_KILL_SWITCHES = frozenset({"MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"})
+
+#: Finds a session's transcript where the hook was told none: (agent, session) -> path or None.
+FindTranscript = Callable[[str, str], Path | None]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one look into the inbox did."""
+
+    envelopes: int
+    created: int
+    bad: int
+    excluded: int
+
+
+def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
+    """Turn every envelope in the inbox into rows, oldest first.
+
+    ``find`` is asked only where an envelope names no transcript. Raises ``OSError`` when the inbox
+    itself cannot be read.
+    """
+    total = created = bad = excluded = 0
+    for path in _waiting(home.inbox):
+        total += 1
+        try:
+            envelope = envelopes.read(path)
+        except FileNotFoundError:
+            continue  # another process took it in
+        except BadEnvelope:
+            _set_aside(path)
+            bad += 1
+            continue
+        if _KILL_SWITCHES.intersection(envelope.switches):
+            ledger.exclude(envelope.agent, envelope.session, "session.excluded")
+            excluded += 1
+        else:
+            created += _insert(envelope, ledger, find)
+        seams.reach("envelope.inserted")
+        path.unlink(missing_ok=True)
+    return Taken(total, created, bad, excluded)
+
+
+def _waiting(inbox: Path) -> list[Path]:
+    """Whole envelopes, oldest first: a name starts with the nanosecond it was made in."""
+    try:
+        entries = list(inbox.iterdir())
+    except FileNotFoundError:
+        return []
+    found = [path for path in entries if path.suffix == ".json" and path.name[0] != "."]
+    return sorted(found, key=lambda path: (len(path.name.split("-")[0]), path.name))
+
+
+def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
+    """Enqueue what the envelope asks for; 1 when that made a job."""
+    from memoryd.sessions.lines import whole_lines_end
+
+    kind, reason = _EVENTS[envelope.event]
+    transcript = Path(envelope.transcript) if envelope.transcript else None
+    if transcript is None:
+        transcript = find(envelope.agent, envelope.session)
+    cutoff = envelope.cutoff
+    if cutoff is None:
+        cutoff = whole_lines_end(transcript) if transcript and transcript.is_file() else 0
+    made = ledger.enqueue(
+        kind,
+        envelope.agent,
+        envelope.session,
+        cutoff=cutoff,
+        transcript=str(transcript or ""),
+        cwd=envelope.cwd or "",
+        trigger="hook",
+        reason=reason,
+        payload={"why": envelope.reason} if envelope.reason else {},
+    )
+    return int(made.created)
+
+
+def _set_aside(path: Path) -> None:
+    bad = path.parent / "bad"
+    make_directory(bad)
+    path.replace(bad / path.name)
+    sync_directory(bad)
+    sync_directory(path.parent)

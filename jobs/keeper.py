@@ -1,0 +1,106 @@
+"""Keeping leases: one thread extends the lease of every attempt alive in this process.
+
+An attempt whose slice is over its limit is no longer extended: its lease runs out and the fence
+refuses whatever it still tries to record. One that is still there a minute later is stuck in a
+call that nothing can interrupt; the daemon then ends itself (``stuck``).
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from memoryd.jobs.job import KINDS, Job
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.clock import Clock
+
+#: How long after its limit an attempt may still be there before the process gives up on it.
+STUCK_AFTER_SECONDS = 60.0
+
+
+@dataclass
+class _Held:
+    job: Job
+    #: Monotonic second at which the current slice is over its limit.
+    limit: float
+    lost: bool = False
+
+
+class LeaseKeeper:
+    """The attempts alive in this process. A service: ``start``, then ``stop``."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, heartbeat_seconds: float) -> None:
+        self.ledger = ledger
+        self.clock = clock
+        self.heartbeat_seconds = heartbeat_seconds
+        self._guard = threading.Lock()
+        self._held: dict[str, _Held] = {}
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to extend leases; returns at once."""
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; safe unstarted and twice."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def hold(self, job: Job) -> None:
+        """Extend this attempt's lease from now on."""
+        with self._guard:
+            self._held[job.id] = _Held(job, self._limit(job))
+
+    def new_slice(self, job: Job) -> None:
+        """The attempt begins another slice: its limit counts anew."""
+        with self._guard:
+            held = self._held.get(job.id)
+            if held is not None:
+                held.limit = self._limit(job)
+
+    def drop(self, job: Job) -> None:
+        """The attempt ended."""
+        with self._guard:
+            self._held.pop(job.id, None)
+
+    def alive(self) -> list[Job]:
+        """The attempts held now."""
+        with self._guard:
+            return [held.job for held in self._held.values()]
+
+    def renew(self) -> None:
+        """Extend every lease once; called before a rescue too, so that none of ours is rescued."""
+        for held in self._within_limits():
+            if not self.ledger.heartbeat(held.job):
+                held.lost = True
+
+    def stuck(self) -> list[Job]:
+        """Attempts that are a minute over their limit and still there."""
+        now = self.clock.monotonic()
+        with self._guard:
+            return [
+                held.job for held in self._held.values() if now >= held.limit + STUCK_AFTER_SECONDS
+            ]
+
+    def _limit(self, job: Job) -> float:
+        return self.clock.monotonic() + KINDS[job.kind].limit_seconds
+
+    def _within_limits(self) -> list[_Held]:
+        now = self.clock.monotonic()
+        with self._guard:
+            return [held for held in self._held.values() if not held.lost and now < held.limit]
+
+    def _run(self) -> None:
+        from memoryd.memory.log import logger
+
+        while not self._stopping.wait(self.heartbeat_seconds):
+            try:
+                self.renew()
+            except Exception:  # noqa: BLE001 - thread top: one failed beat must not end the beats
+                logger().exception("lease.renew_failed")
+        self.ledger.close()

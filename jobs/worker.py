@@ -1,0 +1,120 @@
+"""A worker: claim a job, work its attempt, record how that ended; until nothing is ready.
+
+This file and ``distil.py`` are the whole life of a job on the working side; ``ledger.py`` is the
+other half.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+
+from memoryd.jobs.control import Snooze
+from memoryd.jobs.distil import distil
+from memoryd.jobs.job import Job
+from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
+from memoryd.jobs.workplace import Workplace
+from memoryd.memory.errors import LeaseLost, MemorydError, StoreBusy, StoreHeld
+from memoryd.memory.log import logger
+from memoryd.memory.scanner import redact
+from memoryd.memory.text import clip
+
+#: Between two looks at a store in which too much vanished at once.
+HELD_WAIT_SECONDS = 600
+
+#: What works a job of each kind.
+HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
+    "finalize": distil,
+    "extract": distil,
+}
+
+
+class Worker:
+    """Works jobs of one home in the calling thread. ``ended`` is told each job that was let go."""
+
+    def __init__(
+        self,
+        place: Callable[[], Workplace],
+        keeper: LeaseKeeper,
+        ended: Callable[[Job], None] = lambda job: None,
+    ) -> None:
+        self._place = place
+        self._keeper = keeper
+        self._ended = ended
+        self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+    def work_ready(self, stopping: Callable[[], bool] = lambda: False) -> int:
+        """Claim and work until nothing is ready or ``stopping()``; how many attempts."""
+        worked = 0
+        while not stopping():
+            job = self._place().ledger.claim(self.owner)
+            if job is None:
+                break
+            self.attempt(job)
+            worked += 1
+        return worked
+
+    def work_one(self, job_id: str) -> bool:
+        """Claim and work just this job; False when it is not ready."""
+        job = self._place().ledger.claim(self.owner, only=job_id)
+        if job is None:
+            return False
+        self.attempt(job)
+        return True
+
+    def attempt(self, job: Job) -> None:
+        """Work one claimed job to the end of its attempt and record that end."""
+        import structlog
+
+        place = self._place()
+        started = place.clock.monotonic()
+        structlog.contextvars.bind_contextvars(
+            job=job.id, kind=job.kind, attempt=job.attempt, agent=job.agent, session=job.session
+        )
+        self._keeper.hold(job)
+        try:
+            HANDLERS[job.kind](job, place, self._keeper)
+            ending = "ended"
+        except Exception as error:  # noqa: BLE001 - the top of an attempt: any fault is recorded
+            ending = self._record(job, place, error)
+        finally:
+            self._keeper.drop(job)
+            self._ended(job)
+        seconds = round(place.clock.monotonic() - started, 3)
+        logger().info("attempt.ended", ending=ending, seconds=seconds)
+        structlog.contextvars.clear_contextvars()
+
+    def _record(self, job: Job, place: Workplace, error: Exception) -> str:
+        """Write down how the attempt ended; the ending as a word for the log."""
+        try:
+            return _settle_error(job, place, error)
+        except LeaseLost:
+            logger().info("lease.lost")
+            return "lost"
+
+
+def _settle_error(job: Job, place: Workplace, error: Exception) -> str:
+    """Turn what a handler raised into a snooze or a failure. Raises ``LeaseLost``."""
+    now = place.clock.now_ms()
+    if isinstance(error, LeaseLost):
+        raise error
+    if isinstance(error, Snooze):
+        place.ledger.snooze(job, error.until_ms, error.reason, error.detail)
+        return "snoozed"
+    if isinstance(error, StoreBusy):
+        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
+        place.ledger.snooze(job, now + wait * 1000, error.code, str(error))
+        return "snoozed"
+    if isinstance(error, StoreHeld):
+        place.ledger.snooze(job, now + HELD_WAIT_SECONDS * 1000, error.code, str(error))
+        return "snoozed"
+    code = error.code if isinstance(error, MemorydError) else "attempt.error"
+    detail = str(error) if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
+    if not isinstance(error, MemorydError):
+        logger().exception("attempt.error")
+    # An error may quote what it choked on: a provider's answer, a file's line.
+    base = place.config.queue.retry_base_seconds
+    status = place.ledger.fail(job, code, redact(clip(detail, 2000))[0], base_seconds=base)
+    return "failed" if status == "failed" else "retrying"

@@ -1,0 +1,81 @@
+"""What every attempt works with, put together once by whoever owns the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoryd.jobs.calls import Calls
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.clock import Clock
+from memoryd.memory.config import Config
+from memoryd.memory.home import Home
+
+if TYPE_CHECKING:
+    from memoryd.memory.providers.base import Provider
+    from memoryd.sessions.history import History
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """One home, opened: its ledger, its session history, and the provider of its configuration."""
+
+    home: Home
+    config: Config
+    clock: Clock
+    environ: Mapping[str, str]
+    ledger: Ledger
+    history: History
+    calls: Calls
+
+    def close(self) -> None:
+        """Close what this thread opened."""
+        self.ledger.close()
+        self.history.close()
+
+
+def open_ledger(home: Home, config: Config, clock: Clock, *, check: bool = False) -> Ledger:
+    """The ledger of ``home``, made where it is missing. Raises ``LedgerError``, ``HomeError``."""
+    identity = home.prepare()
+    ledger = Ledger(home.ledger, identity, clock, lease_seconds=config.queue.lease_seconds)
+    return ledger.open(check=check)
+
+
+def open_workplace(
+    home: Home,
+    config: Config,
+    clock: Clock,
+    environ: Mapping[str, str],
+    *,
+    provider: Provider | None = None,
+    check: bool = False,
+) -> Workplace:
+    """Open everything an attempt needs; ``provider`` replaces the configured one (tests).
+
+    Raises ``HomeError``, ``LedgerError``, ``ConfigError``.
+    """
+    from memoryd.memory.providers.registry import make
+    from memoryd.sessions.history import History
+
+    ledger = open_ledger(home, config, clock, check=check)
+    history = History(home.session_history, clock)
+    history.open()
+    chosen = provider or make(config.provider, environ)
+    return Workplace(
+        home, config, clock, environ, ledger, history, Calls(ledger, chosen, config.provider)
+    )
+
+
+def find_transcript(environ: Mapping[str, str], agent: str, session: str) -> Path | None:
+    """Where ``agent`` keeps the transcript of ``session``, None where it has none.
+
+    Raises ``UsageError`` for an agent that is not known.
+    """
+    from memoryd.sessions.agents import adapter_for
+
+    for found in adapter_for(agent).discover(environ):
+        if found.session == session:
+            return found.path
+    return None
