@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -33,11 +34,15 @@ def install(context: click.Context, dry_run: bool, as_json: bool) -> None:
     manager, installation = logic.manager(os.environ), _installation(context)
     if dry_run:
         path, text = str(manager.file()), manager.render(installation)
-        values = {"manager": manager.name, "path": path, "text": text}
-        _say(values, f"# {path}\n{text.rstrip()}", as_json)
+        shown = {"manager": manager.name, "path": path, "text": text}
+        _say(shown, f"# {path}\n{text.rstrip()}", as_json)
         return
     done = logic.install(manager, installation)
-    values = {"manager": manager.name, "path": str(done.path), "changed": done.changed}
+    values: dict[str, object] = {
+        "manager": manager.name,
+        "path": str(done.path),
+        "changed": done.changed,
+    }
     wrote = "wrote" if done.changed else "nothing to change in"
     text = f"{wrote} {done.path}\nthe service is {done.state.detail}"
     if manager.name == "systemd":
@@ -66,7 +71,7 @@ def status(context: click.Context, as_json: bool) -> None:
     from memoryd.daemon import service as logic
 
     found = logic.status(logic.manager(os.environ), _installation(context))
-    values = {
+    values: dict[str, object] = {
         "manager": found.manager,
         "path": str(found.path),
         "installed": found.installed,
@@ -95,5 +100,5 @@ def _word(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
 
 
-def _say(values: dict[str, object], text: str, as_json: bool) -> None:
+def _say(values: Mapping[str, object], text: str, as_json: bool) -> None:
     click.echo(json.dumps(values) if as_json else text)

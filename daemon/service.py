@@ -41,9 +41,9 @@ class Status:
     state: State
 
 
-def manager(environ: Mapping[str, str], platform: str = sys.platform) -> Manager:
-    """launchd on macOS, systemd everywhere else."""
-    return Launchd(environ) if platform == "darwin" else Systemd(environ)
+def manager(environ: Mapping[str, str], platform: str = "") -> Manager:
+    """launchd on macOS, systemd everywhere else; ``platform`` is ours unless named."""
+    return Launchd(environ) if (platform or sys.platform) == "darwin" else Systemd(environ)
 
 
 def install(manager: Manager, installation: Installation) -> Installed:

@@ -64,7 +64,7 @@ def render_systemd(installation: Installation) -> str:
         "systemd",
         UNIT,
         {
-            "@PROGRAM@": _unit_quoted(str(installation.program)),
+            "@PROGRAM@": _unit_program(str(installation.program)),
             "@MEMORYD_HOME@": _unit_quoted(f"MEMORYD_HOME={installation.home.root}"),
             "@PATH@": _unit_quoted(f"PATH={installation.path}"),
         },
@@ -91,6 +91,16 @@ def _fill(folder: str, name: str, values: Mapping[str, str]) -> str:
         found = next((placeholder for placeholder in values if placeholder in line), None)
         filled.append(line.replace(found, values[found], 1) if found else line)
     return "".join(filled)
+
+
+def _unit_program(path: str) -> str:
+    """``path`` as the program of ``ExecStart``; systemd takes no quote or backslash in one."""
+    if any(letter in path for letter in "\\\"'"):
+        raise ServiceError(
+            f"systemd cannot start {path}: it refuses quotes and backslashes in a program's path",
+            hint="install memoryd at a plainer path",
+        )
+    return _unit_quoted(path)
 
 
 def _unit_quoted(value: str) -> str:
