@@ -1,0 +1,221 @@
+"""What every agent's transcript reader gives, whatever the agent writes.
+
+An adapter turns one line into messages, or says why there are none. It keeps what must survive from
+line to line in a ``State``, which is small, JSON, and committed together with the position, so that
+reading can stop and go on anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, Protocol, TypeGuard
+
+import msgspec
+
+from memoryd.memory.facts import Role
+from memoryd.memory.text import without_surrogates
+
+SessionKind = Literal["root", "child", "internal"]
+
+#: Longest id or path taken from a transcript; what is longer is not one.
+ID_CHARACTERS = 200
+PATH_CHARACTERS = 4096
+#: Questions whose answers are still to come, remembered at most.
+ASKED_LIMIT = 16
+#: Latest year a time in a transcript may name; later ones count as not said.
+_LAST_MS = 253_402_300_799_000
+#: No digits or capitals: a type that is really a token must not reach the database.
+_TYPE_NAME = re.compile(r"[a-z][a-z_.-]{0,39}")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing a person or the assistant said.
+
+    ``id`` is the agent's own and lasting one, empty where it gives none; ``at_ms`` wall time, None
+    where the agent did not say; ``cwd`` the agent's working directory then, empty if unknown.
+    """
+
+    role: Role
+    text: str
+    id: str = ""
+    at_ms: int | None = None
+    cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one line came to.
+
+    ``messages`` in the order they were said; ``skipped`` names why a well-formed line gave none;
+    ``bad`` says the line is not what the agent writes; ``rolled_back`` is how many of the last user
+    turns the person took back.
+    """
+
+    messages: tuple[Message, ...] = ()
+    skipped: str = ""
+    bad: bool = False
+    rolled_back: int = 0
+
+
+class State(msgspec.Struct, omit_defaults=True):
+    """What a reader carries from line to line, and from one ingestion to the next.
+
+    ``kind`` is what the session was seen to be, ``parent`` and ``forked_from`` the sessions it came
+    from; ``cwd`` the last one said; ``asked`` the ids of questions put to the person; ``begun``
+    that ``kind`` was decided; ``copied_seq`` up to which ``seq`` of the session it was forked from
+    this one was found to repeat it, -1 once it no longer does.
+    """
+
+    session: str = ""
+    kind: SessionKind = "root"
+    parent: str = ""
+    forked_from: str = ""
+    cwd: str = ""
+    asked: list[str] = msgspec.field(default_factory=list)
+    begun: bool = False
+    copied_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session's transcript, discovered."""
+
+    session: str
+    path: Path
+
+
+class Adapter(Protocol):
+    """One agent's way of keeping transcripts. Stateless: what it must remember is in ``State``."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name, as the hook and the command line give it."""
+        ...
+
+    def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
+        """The folders its transcripts are under; they need not exist."""
+        ...
+
+    def discover(self, environ: Mapping[str, str]) -> Iterator[Found]:
+        """Every root session's transcript, each session once; unreadable folders are left out."""
+        ...
+
+    def start(self, session: str, path: Path) -> State:
+        """The state before the first line of ``session``'s transcript at ``path``."""
+        ...
+
+    def parse(self, line: bytes, state: State) -> Parsed:
+        """What ``line`` says. Changes ``state``; never raises for anything a line may hold."""
+        ...
+
+
+BAD = Parsed(bad=True)
+BLANK = Parsed()
+
+
+@lru_cache(maxsize=256)
+def skip(reason: str) -> Parsed:
+    """A well-formed line that gives no message, counted under ``reason``."""
+    return Parsed(skipped=type_name(reason))
+
+
+def type_name(name: str) -> str:
+    """``name`` if it can be the type of a line, else ``other``: counts must stay few and short."""
+    return name if _TYPE_NAME.fullmatch(name) else "other"
+
+
+def second_chance(line: bytes) -> dict[str, object] | None:
+    """The object on a line that the strict decoder refused, or None where there is none.
+
+    Accepts a byte order mark, padding with NUL, invalid UTF-8 and control characters in strings;
+    lone surrogates are replaced. Nesting too deep for the decoder is None too.
+    """
+    try:
+        text = line.decode("utf-8-sig", "replace").strip("\0 \t\r\n\ufeff")
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if is_object(value) else None
+
+
+def is_object(value: object) -> TypeGuard[dict[str, object]]:
+    """Whether ``value`` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def as_text(value: object) -> str:
+    """A JSON value where a string belongs: numbers as written, anything else empty."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return str(value)
+        except ValueError:  # more digits than Python will print
+            return ""
+    return ""
+
+
+def as_id(value: object) -> str:
+    """``value`` as an id, empty where it is too long to be one."""
+    text = as_text(value)
+    return text if len(text) <= ID_CHARACTERS else ""
+
+
+def as_path(value: object) -> str:
+    """``value`` as a path, empty where it cannot be one."""
+    text = as_text(value)
+    return text if len(text) <= PATH_CHARACTERS and "\0" not in text else ""
+
+
+def as_time(value: object) -> int | None:
+    """RFC 3339 text, or seconds or milliseconds since the epoch, as milliseconds; else None.
+
+    A time without a zone is UTC. A number over 10^11 is milliseconds (10^11 s is the year 5138).
+    """
+    try:
+        if isinstance(value, str):
+            return _bounded(_text_ms(value))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return _bounded(value if value > 1e11 else value * 1000)
+    except (ValueError, OverflowError):
+        return None
+    return None
+
+
+def _text_ms(value: str) -> float:
+    said = datetime.fromisoformat(value)
+    if said.tzinfo is None:
+        said = datetime.fromisoformat(f"{value}+00:00")
+    return round(said.timestamp() * 1000)
+
+
+def _bounded(milliseconds: float) -> int | None:
+    return int(milliseconds) if 0 <= milliseconds <= _LAST_MS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts by reason, with a bound on how many reasons there can be."""
+
+    by_reason: dict[str, int] = field(default_factory=dict)
+
+    #: Distinct reasons kept; the rest are counted together as ``other``.
+    LIMIT = 64
+
+    def add(self, reason: str, count: int = 1) -> None:
+        """Count ``reason``."""
+        known = reason in self.by_reason or len(self.by_reason) < self.LIMIT
+        key = reason if known else "other"
+        self.by_reason[key] = self.by_reason.get(key, 0) + count
+
+    def add_all(self, other: Tally) -> None:
+        """Count all that ``other`` counted."""
+        for reason, count in other.by_reason.items():
+            self.add(reason, count)

@@ -1,0 +1,24 @@
+"""The agents whose transcripts can be read, by name."""
+
+from __future__ import annotations
+
+from memoryd.memory.errors import UsageError
+from memoryd.sessions.adapter import Adapter
+from memoryd.sessions.claude_code import ClaudeCode
+from memoryd.sessions.codex import Codex
+
+_ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (ClaudeCode(), Codex())}
+
+
+def known() -> tuple[str, ...]:
+    """The names of all agents whose transcripts can be read, sorted."""
+    return tuple(sorted(_ADAPTERS))
+
+
+def adapter_for(agent: str) -> Adapter:
+    """The adapter of ``agent``. Raises ``UsageError`` that names the known ones."""
+    if agent not in _ADAPTERS:
+        raise UsageError(
+            f"no agent is called {agent[:80]!r}", hint=f"the known ones are {', '.join(known())}"
+        )
+    return _ADAPTERS[agent]

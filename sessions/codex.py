@@ -1,0 +1,277 @@
+"""Codex's transcripts: ``rollout-<local time>-<thread>.jsonl`` under its ``sessions`` folder.
+
+Each line is ``{timestamp, type, payload}``. What was said is a ``response_item`` of type message;
+the ``event_msg`` lines repeat it and are dropped. Messages have no lasting ids. The working
+directory is in ``turn_context`` and ``session_meta``. A thread that was forked or spawned begins
+with its own ``session_meta`` and may then repeat another's, with that one's messages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from memoryd.memory.facts import Role
+from memoryd.sessions.adapter import (
+    BAD,
+    BLANK,
+    Found,
+    Message,
+    Parsed,
+    SessionKind,
+    State,
+    as_id,
+    as_path,
+    as_text,
+    as_time,
+    is_object,
+    second_chance,
+    skip,
+)
+from memoryd.sessions.injected import without_injected
+
+#: Turns one roll-back may take back; a larger number is no number of turns.
+ROLLED_BACK_LIMIT = 100_000
+
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+#: ``<thread>`` alone, or ``<thread>_<rollout>`` after a revert: the thread is the session.
+_FILE_NAME = re.compile(rf"rollout-.*?({_UUID})(?:_{_UUID})?\.jsonl")
+_TEXT_TYPES = {"input_text", "output_text", "text"}
+_INTERNAL = {"memory_consolidation", "guardian_review", "review", "compact"}
+_CHILD_SOURCES = ("subagent", "sub_agent")
+
+
+class _Item(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Payload(msgspec.Struct):
+    type: str | None = None
+    role: str | None = None
+    content: str | list[_Item] | None = None
+    cwd: str | None = None
+    id: str | None = None
+    source: msgspec.Raw = msgspec.Raw(b"null")
+    thread_source: str | None = None
+    parent_thread_id: str | None = None
+    forked_from_id: str | None = None
+    num_turns: int | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str = ""
+    timestamp: str | float | None = None
+    payload: _Payload | None = None
+
+
+_decoder = msgspec.json.Decoder(_Line)
+
+
+class Codex:
+    """Reads Codex's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
+
+    name = "codex"
+
+    def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
+        """``sessions`` and ``archived_sessions`` in ``$CODEX_HOME``, else in ``~/.codex``."""
+        chosen = environ.get("CODEX_HOME") or Path(environ.get("HOME") or "~") / ".codex"
+        folder = Path(chosen).expanduser()
+        return (folder / "sessions", folder / "archived_sessions")
+
+    def discover(self, environ: Mapping[str, str]) -> Iterator[Found]:
+        """Each thread's newest rollout; one not archived comes before one that is."""
+        seen: set[str] = set()
+        for root in self.roots(environ):
+            for path in _rollouts(root):
+                session = _session(path.name)
+                if session not in seen:
+                    seen.add(session)
+                    yield Found(session, path)
+
+    def start(self, session: str, path: Path) -> State:
+        """A root until a ``session_meta`` of its own says otherwise."""
+        return State(session=session)
+
+    def parse(self, line: bytes, state: State) -> Parsed:
+        """What ``line`` says: at most one message, or turns taken back."""
+        try:
+            decoded = _decoder.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            if not line.strip(b" \t\r\n"):
+                return BLANK
+            raw = second_chance(line)
+            if raw is None:
+                return BAD
+            decoded = _lenient(raw)
+        if decoded.payload is None:
+            return skip(decoded.type or "untyped")
+        return _line(decoded, decoded.payload, state)
+
+
+def _rollouts(root: Path) -> Iterator[Path]:
+    """The rollout files under ``root``, newest first: names and folders begin with the date."""
+    for folder, below, names in os.walk(root):
+        below.sort(reverse=True)
+        for name in sorted(names, reverse=True):
+            path = Path(folder) / name
+            if _session(name) and path.is_file():
+                yield path
+
+
+def _session(name: str) -> str:
+    match = _FILE_NAME.fullmatch(name)
+    return match[1] if match else ""
+
+
+def _line(line: _Line, payload: _Payload, state: State) -> Parsed:
+    if line.type == "response_item":
+        return _item(line, payload, state)
+    if line.type == "event_msg":
+        return _event(payload)
+    if line.type == "session_meta":
+        _note_meta(payload, state)
+    elif line.type == "turn_context" and payload.cwd:
+        state.cwd = as_path(payload.cwd)
+    return skip(line.type or "untyped")
+
+
+def _item(line: _Line, payload: _Payload, state: State) -> Parsed:
+    if payload.type != "message":
+        return skip(payload.type or "response_item")
+    texts = _texts(payload)
+    if payload.role == "user":
+        genuine = [said for said in map(without_injected, texts) if said]
+        return _message("user", genuine, line, state, "injected" if texts else "no-text")
+    if payload.role == "assistant":
+        return _message("assistant", texts, line, state, "no-text")
+    return skip(f"message.{payload.role or 'no-role'}")
+
+
+def _message(role: Role, texts: list[str], line: _Line, state: State, empty: str) -> Parsed:
+    if not texts:
+        return skip(f"{role}.{empty}")
+    text = "\n\n".join(said.strip() for said in texts)
+    said = Message(role=role, text=text, at_ms=as_time(line.timestamp), cwd=state.cwd)
+    return Parsed((said,))
+
+
+def _texts(payload: _Payload) -> list[str]:
+    if isinstance(payload.content, str):
+        return [payload.content] if payload.content.strip() else []
+    return [
+        item.text
+        for item in payload.content or []
+        if item.type in _TEXT_TYPES and item.text and item.text.strip()
+    ]
+
+
+def _event(payload: _Payload) -> Parsed:
+    if payload.type != "thread_rolled_back":
+        return skip(payload.type or "event_msg")
+    turns = payload.num_turns or 0
+    if not 0 < turns <= ROLLED_BACK_LIMIT:
+        return skip("thread_rolled_back")
+    return Parsed(rolled_back=turns, skipped="thread_rolled_back")
+
+
+def _note_meta(payload: _Payload, state: State) -> None:
+    """Take what a ``session_meta`` says of this session, not one repeated from another."""
+    own = not state.begun or as_id(payload.id) == state.session
+    state.begun = True
+    if payload.cwd and (own or not state.cwd):
+        state.cwd = as_path(payload.cwd)
+    if not own:
+        return
+    kind, parent = _kind(payload)
+    if kind != "root":
+        state.kind, state.parent = kind, parent or state.parent
+    elif as_id(payload.forked_from_id):
+        state.forked_from = as_id(payload.forked_from_id)
+
+
+def _kind(payload: _Payload) -> tuple[SessionKind, str]:
+    """What kind of session a meta line describes, and its parent.
+
+    Codex has written ``source`` as a string, as an object keyed subagent, and as sub_agent; newer
+    versions say ``thread_source``. Any of them is enough.
+    """
+    spawned, role = _source(payload.source)
+    parent = as_id(payload.parent_thread_id)
+    if is_object(spawned):
+        parent = parent or as_id(spawned.get("parent_thread_id"))
+    if _INTERNAL & {role, payload.thread_source}:
+        return "internal", parent
+    child = role or parent or payload.thread_source in _CHILD_SOURCES
+    return ("child" if child else "root"), parent
+
+
+def _source(raw: msgspec.Raw) -> tuple[object, str]:
+    """Details and role of the sub-agent that ``source`` tells of; role empty where of none."""
+    try:
+        source: object = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None, ""
+    if isinstance(source, str):
+        return None, source if source in _CHILD_SOURCES else ""
+    if not is_object(source):
+        return None, ""
+    for key in _CHILD_SOURCES:
+        if key in source:
+            return _subagent(source[key])
+    return None, ""
+
+
+def _subagent(value: object) -> tuple[object, str]:
+    if is_object(value):
+        role = next(iter(value), "subagent")
+        return value.get(role), role
+    return None, as_text(value) or "subagent"
+
+
+def _lenient(raw: dict[str, object]) -> _Line:
+    """The line with what cannot be of use left out: wrong types become their defaults."""
+    payload, timestamp = raw.get("payload"), raw.get("timestamp")
+    return _Line(
+        type=as_text(raw.get("type")),
+        timestamp=timestamp if isinstance(timestamp, str | int | float) else None,
+        payload=_lenient_payload(payload) if is_object(payload) else None,
+    )
+
+
+def _lenient_payload(payload: dict[str, object]) -> _Payload:
+    turns = payload.get("num_turns")
+    return _Payload(
+        type=as_text(payload.get("type")),
+        role=as_text(payload.get("role")),
+        content=_lenient_content(payload.get("content")),
+        cwd=as_text(payload.get("cwd")),
+        id=as_text(payload.get("id")),
+        source=msgspec.Raw(_encoded(payload.get("source"))),
+        thread_source=as_text(payload.get("thread_source")),
+        parent_thread_id=as_text(payload.get("parent_thread_id")),
+        forked_from_id=as_text(payload.get("forked_from_id")),
+        num_turns=turns if isinstance(turns, int) else None,
+    )
+
+
+def _lenient_content(content: object) -> str | list[_Item]:
+    if not isinstance(content, list):
+        return as_text(content)
+    return [
+        _Item(as_text(item.get("type")), as_text(item.get("text")))
+        if is_object(item)
+        else _Item("text", as_text(item))
+        for item in content
+    ]
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (ValueError, RecursionError):
+        return b"null"

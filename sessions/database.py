@@ -1,0 +1,118 @@
+"""The file behind the session history: its connection, its tables and its transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memoryd.memory.errors import HistoryError
+from memoryd.memory.files import FILE_MODE, make_directory
+from memoryd.sessions import schema
+
+if TYPE_CHECKING:
+    from peewee import SqliteDatabase
+
+BUSY_TIMEOUT_SECONDS = 5
+#: What a write-ahead log is cut back to after a checkpoint.
+WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+_PRAGMAS = (
+    ("journal_mode", "wal"),
+    ("synchronous", "normal"),
+    ("foreign_keys", 1),
+    ("journal_size_limit", WAL_LIMIT_BYTES),
+    # What the person has forgotten must not stay readable in free pages.
+    ("secure_delete", 1),
+)
+_REBUILD = "move it away; it is built again from the transcripts that are still there"
+
+
+class Database:
+    """One SQLite file; each thread has a connection of its own, from its first use to ``close``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._peewee: SqliteDatabase | None = None
+
+    def open(self) -> None:
+        """Create the file (0600) and its tables where missing, and check that it can be used.
+
+        Raises ``HistoryError`` for a newer schema, a file that is no database, and where the system
+        refuses.
+        """
+        from peewee import SqliteDatabase
+
+        try:
+            make_directory(self.path.parent)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            os.fchmod(descriptor, FILE_MODE)
+            os.close(descriptor)
+        except OSError as error:
+            raise HistoryError(
+                f"the session history {self.path} cannot be opened: {error.strerror}",
+                hint="check who owns it and that the disk has room",
+            ) from error
+        name = str(self.path)
+        self._peewee = SqliteDatabase(name, pragmas=_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
+        try:
+            with self.transaction() as cursor:
+                self._prepare_tables(cursor)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close this thread's connection; harmless when there is none."""
+        if self._peewee is not None and not self._peewee.is_closed():
+            self._peewee.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Cursor]:
+        """A cursor in a transaction that holds the write lock from its first moment.
+
+        It commits at the end and rolls back on any exception. Raises ``HistoryError`` for the
+        database's own.
+        """
+        with self._named_errors(), self._opened().atomic("IMMEDIATE"):
+            yield self._opened().cursor()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Cursor]:
+        """A cursor for questions. Raises ``HistoryError`` for the database's own."""
+        with self._named_errors():
+            yield self._opened().cursor()
+
+    def _opened(self) -> Any:  # peewee has no types
+        if self._peewee is None:
+            raise HistoryError(f"the session history {self.path} is not open", hint=_REBUILD)
+        return self._peewee
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        from peewee import PeeweeException
+
+        try:
+            yield
+        except (sqlite3.Error, PeeweeException) as error:
+            busy = "locked" in str(error)
+            raise HistoryError(
+                f"the session history {self.path} cannot be used: {error}",
+                hint="another process holds it; try again" if busy else _REBUILD,
+            ) from error
+
+    def _prepare_tables(self, cursor: sqlite3.Cursor) -> None:
+        found = cursor.execute("pragma user_version").fetchone()[0]
+        if found > schema.SCHEMA_VERSION:
+            raise HistoryError(
+                f"the session history {self.path} was written by a newer memoryd "
+                f"(schema {found}, this one knows {schema.SCHEMA_VERSION})",
+                hint="upgrade memoryd; nothing was changed",
+            )
+        if found < schema.SCHEMA_VERSION:
+            for statement in schema.CREATE:
+                cursor.execute(statement)
+            cursor.execute(f"pragma user_version = {schema.SCHEMA_VERSION}")

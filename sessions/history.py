@@ -1,0 +1,209 @@
+"""The session history, ``sessions.sqlite``: what was said, redacted, in order, once.
+
+Authority: the transcripts say what was said; this file says what ``seq`` each message has and how
+far each transcript was read. Messages, their ``seq`` and the position that covers them commit in
+one transaction, so that a crash repeats reading and never a message. ``seq`` only grows and is
+never given twice, so that a cursor elsewhere can point into a session for ever.
+
+| when                             | then                                                      |
+|----------------------------------|-----------------------------------------------------------|
+| two ingest one session at once   | the later transaction finds the position moved, changes   |
+|                                  | nothing, and its reader goes on from the new position     |
+| a transcript was rewritten       | it is read again from 0; what is known is only met again  |
+| the power fails after a commit   | the last commits may be gone; reading the same bytes gives |
+|                                  | the same messages the same ``seq``                        |
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from memoryd.memory.clock import Clock
+from memoryd.memory.seams import reach
+from memoryd.sessions import schema
+from memoryd.sessions.database import Database
+from memoryd.sessions.recording import Recording
+from memoryd.sessions.stored import (
+    Batch,
+    HistoryCounts,
+    Progress,
+    Recorded,
+    StoredMessage,
+    StoredSession,
+)
+
+_NO_END = 2**63 - 1
+
+
+class History:
+    """The session history at ``path``. One object serves all threads; see ``Database``.
+
+    All methods raise ``HistoryError`` where the file cannot be used.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._database = Database(path)
+        self._clock = clock
+
+    def open(self) -> None:
+        """Create the file (0600) and its tables where missing, and check that it can be used."""
+        self._database.open()
+
+    def close(self) -> None:
+        """Close the calling thread's connection; harmless when there is none."""
+        self._database.close()
+
+    def __enter__(self) -> History:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def progress(self, agent: str, session: str) -> Progress | None:
+        """How far the session was ingested, None when never."""
+        with self._database.reading() as cursor:
+            row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
+        if row is None:
+            return None
+        _, position, reading, head, tail, state, bad_lines, skipped, _ = row
+        totals: dict[str, int] = json.loads(skipped)
+        return Progress(position, reading, head, tail, state.encode(), bad_lines, totals)
+
+    def record(
+        self, agent: str, session: str, transcript: Path, expected: Progress | None, batch: Batch
+    ) -> Recorded | None:
+        """Commit ``batch`` if the session still stands where ``expected`` says; else None.
+
+        ``expected`` is what ``progress`` gave, None for a session never seen. Copies found are
+        counted in the batch's tally, which is stored with it.
+        """
+        guard = None if expected is None else (expected.position, expected.reading)
+        with self._database.transaction() as cursor:
+            row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
+            if guard != (None if row is None else (row[1], row[2])):
+                return None
+            if row is None:
+                cursor.execute(schema.BEGIN_SESSION, (agent, session))
+                row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
+            done = Recording(cursor, agent, row[0], row[8], batch).run()
+            self._move(cursor, row[0], transcript, done, batch)
+        reach("messages.committed")
+        return done
+
+    def _move(
+        self,
+        cursor: sqlite3.Cursor,
+        session_id: int,
+        transcript: Path,
+        done: Recorded,
+        batch: Batch,
+    ) -> None:
+        if done.copied:
+            batch.tally.add("copied", done.copied)
+        state, active = batch.state, batch.last_active_ms
+        values = (
+            *(state.kind, state.parent, state.forked_from),
+            os.fsencode(transcript).decode("utf-8", "replace"),
+            *(batch.position, batch.reading, batch.head, batch.tail, done.last_seq),
+            *(batch.bad_lines, json.dumps(batch.tally.by_reason)),
+            *(msgspec.json.encode(state).decode(), active, active, self._clock.now_ms()),
+        )
+        cursor.execute(schema.MOVE, (*values, session_id))
+
+    def messages(self, agent: str, session: str, after_seq: int, limit: int) -> list[StoredMessage]:
+        """At most ``limit`` live messages of the session after ``after_seq``, ordered by seq."""
+        return self._messages("", (agent, session, after_seq, _NO_END, limit))
+
+    #: The same by the name that says what it leaves out.
+    messages_after = messages
+
+    def user_messages_between(
+        self, agent: str, session: str, after_seq: int, to_seq: int
+    ) -> list[StoredMessage]:
+        """The person's live messages with ``after_seq < seq <= to_seq``, ordered by seq."""
+        only = "and message.role = 'user'"
+        return self._messages(only, (agent, session, after_seq, to_seq, -1))
+
+    def _messages(self, only: str, values: tuple[object, ...]) -> list[StoredMessage]:
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.MESSAGES.format(only=only), values).fetchall()
+        return [StoredMessage(*row) for row in rows]
+
+    def last_seq(self, agent: str, session: str) -> int:
+        """The highest ``seq`` the session ever gave, 0 when it gave none."""
+        with self._database.reading() as cursor:
+            row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
+        return int(row[8]) if row else 0
+
+    def runs_after(self, agent: str, session: str, seq: int) -> int:
+        """How many runs began after ``seq``: the person's live messages, a long one once."""
+        with self._database.reading() as cursor:
+            row = cursor.execute(schema.RUNS, (agent, session, seq)).fetchone()
+        return int(row[0])
+
+    def session(self, agent: str, session: str) -> StoredSession | None:
+        """The session as far as it was ingested, None when never."""
+        found = self._sessions("where agent = ? and session = ?", (agent, session))
+        return found[0] if found else None
+
+    def sessions(self, limit: int, agent: str | None = None) -> list[StoredSession]:
+        """At most ``limit`` sessions, of one agent or of all, the last active first."""
+        ordered = "order by last_active_ms desc, id desc limit ?"
+        if agent is None:
+            return self._sessions(ordered, (limit,))
+        return self._sessions(f"where agent = ? {ordered}", (agent, limit))
+
+    def _sessions(self, which: str, values: tuple[object, ...]) -> list[StoredSession]:
+        with self._database.reading() as cursor:
+            rows = cursor.execute(f"{schema.SESSION} {which}", values).fetchall()
+            return [_stored_session(cursor, row) for row in rows]
+
+    def counts(self) -> HistoryCounts:
+        """How much is kept, for ``status``."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.COUNTS).fetchall()
+            messages, by_people = cursor.execute(schema.COUNT_MESSAGES).fetchone()
+        return HistoryCounts(
+            sessions=sum(row[1] for row in rows),
+            root_sessions=sum(row[2] for row in rows),
+            messages=messages,
+            user_messages=by_people or 0,
+            bad_lines=sum(row[3] for row in rows),
+            by_agent={row[0]: row[1] for row in rows},
+        )
+
+
+def _stored_session(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> StoredSession:
+    session_id, *names, position, bad_lines, skipped, last_active_ms, last_seq = row
+    messages, by_person = cursor.execute(schema.TOTALS, (session_id,)).fetchone()
+    projects = cursor.execute(schema.PROJECTS, (session_id,)).fetchall()
+    agent, session, kind, parent, forked_from, transcript = names
+    return StoredSession(
+        agent=agent,
+        session=session,
+        kind=kind,
+        parent=parent,
+        forked_from=forked_from,
+        transcript=transcript,
+        position=position,
+        messages=messages or 0,
+        user_messages=by_person or 0,
+        bad_lines=bad_lines,
+        skipped=json.loads(skipped),
+        last_active_ms=last_active_ms,
+        last_seq=last_seq,
+        projects=tuple(project for (project,) in projects),
+    )

@@ -1,0 +1,265 @@
+"""Ingestion: from a transcript's lines to the session history's messages, in flat memory.
+
+Reads from where it stopped to the cutoff. What was read before is known by its marks: where they do
+not match, or the file became shorter, the transcript was rewritten and is read again from its
+beginning, and only what is new gets added.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from memoryd.memory.errors import HistoryError
+from memoryd.sessions.adapter import Adapter, Message, Parsed, SessionKind, State, Tally
+from memoryd.sessions.history import History
+from memoryd.sessions.keeping import Keeper, Redact
+from memoryd.sessions.lines import (
+    MARK_BYTES,
+    head_mark,
+    holds,
+    open_transcript,
+    read_lines,
+    tail_mark,
+)
+from memoryd.sessions.stored import Batch, Keep, Progress, RollBack
+
+#: What one transaction records at most: messages, their characters, and bytes read.
+BATCH_MESSAGES = 500
+BATCH_CHARACTERS = 4 * 1024 * 1024
+BATCH_BYTES = 64 * 1024 * 1024
+#: How often a reader begins anew because another ingested the same session meanwhile.
+RACES = 5
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What one ingestion did; ``position`` and ``kind`` as they stand after it.
+
+    ``new_messages`` and ``user_messages`` were added (a long message counts once) and have ``seq``
+    from ``first_seq`` to ``last_seq`` (0 and the last ever given when none); ``skipped`` counts
+    lines and messages that were not kept, by reason; ``redacted`` secrets; ``cited`` names the
+    notes the assistant said it used.
+    """
+
+    new_messages: int
+    user_messages: int
+    bad_lines: int
+    skipped: dict[str, int]
+    position: int
+    kind: SessionKind
+    redacted: int
+    first_seq: int
+    last_seq: int
+    cited: tuple[str, ...]
+
+
+def ingest(
+    history: History,
+    adapter: Adapter,
+    agent: str,
+    session: str,
+    transcript: Path,
+    cutoff: int | None,
+    *,
+    resolver: Callable[[str], str],
+    exclude: Callable[[str], bool],
+    redact: Redact | None = None,
+) -> Ingested:
+    """Bring the session's messages up to byte ``cutoff`` of its transcript into ``history``.
+
+    ``cutoff`` None means the file as long as it is now. ``resolver`` gives the project key of a
+    working directory, ``exclude`` says that nothing said in one may be kept. ``redact`` is the
+    scanner's unless another is given. Raises ``TranscriptGone``, ``TranscriptError`` and
+    ``HistoryError``; what was committed before stays, and the next call goes on from there.
+    """
+    if redact is None:
+        from memoryd.memory.scanner import redact as scanner_redact
+
+        redact = scanner_redact
+    run = _Run(history, adapter, agent, session, transcript, Keeper(resolver, exclude, redact))
+    with open_transcript(transcript) as file:
+        for _ in range(RACES):
+            if run.read(file, cutoff):
+                return run.ingested()
+    raise HistoryError(
+        f"session {session} of {agent} is being ingested elsewhere",
+        hint="try again when it is done",
+    )
+
+
+@dataclass
+class _Place:
+    """How far a reading of the transcript came, and what it counted since its beginning."""
+
+    state: State
+    position: int = 0
+    reading: int = 1
+    head: str = ""
+    tail: str = ""
+    tally: Tally = field(default_factory=Tally)
+    bad_lines: int = 0
+
+
+@dataclass
+class _Draft:
+    """What the next transaction will record."""
+
+    begun: int
+    events: list[Keep | RollBack] = field(default_factory=list)
+    characters: int = 0
+    active_ms: int | None = None
+    tally: Tally = field(default_factory=Tally)
+    bad_lines: int = 0
+
+    def full(self, position: int) -> bool:
+        """Whether it should be recorded before more is read."""
+        return (
+            len(self.events) >= BATCH_MESSAGES
+            or self.characters >= BATCH_CHARACTERS
+            or position - self.begun >= BATCH_BYTES
+        )
+
+
+class _Run:
+    """One ingestion: what it has added so far, over all its transactions."""
+
+    def __init__(
+        self,
+        history: History,
+        adapter: Adapter,
+        agent: str,
+        session: str,
+        transcript: Path,
+        keeper: Keeper,
+    ) -> None:
+        self._history = history
+        self._adapter = adapter
+        self._agent, self._session, self._transcript = agent, session, transcript
+        self._keeper = keeper
+        self._place = _Place(State())
+        self._tally = Tally()
+        self._bad_lines = self._messages = self._user_messages = self._first_seq = 0
+
+    def read(self, file: BinaryIO, cutoff: int | None) -> bool:
+        """Read on to ``cutoff``; False when another moved the session's position meanwhile."""
+        stored = self._history.progress(self._agent, self._session)
+        place = self._place = self._begin(file, stored)
+        draft = _Draft(place.position)
+        last = b""
+        for _, end, data in read_lines(file, place.position, cutoff):
+            last = self._take(file, data, end, draft)
+            if draft.full(end):
+                place.tail = tail_mark(last)
+                if not self._record(stored, draft):
+                    return False
+                stored, draft, last = _as_progress(place), _Draft(end), b""
+        if last:
+            place.tail = tail_mark(last)
+        if stored is None or (place.position, place.reading) != (stored.position, stored.reading):
+            return self._record(stored, draft)
+        return True
+
+    def ingested(self) -> Ingested:
+        """What this ingestion did."""
+        place = self._place
+        return Ingested(
+            new_messages=self._messages,
+            user_messages=self._user_messages,
+            bad_lines=self._bad_lines,
+            skipped=self._tally.by_reason,
+            position=place.position,
+            kind=place.state.kind,
+            redacted=self._keeper.redacted,
+            first_seq=self._first_seq,
+            last_seq=self._history.last_seq(self._agent, self._session),
+            cited=tuple(self._keeper.cited),
+        )
+
+    def _begin(self, file: BinaryIO, stored: Progress | None) -> _Place:
+        """Where reading goes on: where it stopped, or at 0 where the transcript was rewritten."""
+        if stored is None:
+            return _Place(self._adapter.start(self._session, self._transcript))
+        if not holds(file, stored.position, stored.head, stored.tail):
+            state = self._adapter.start(self._session, self._transcript)
+            return _Place(state, reading=stored.reading + 1)
+        return _Place(
+            msgspec.json.decode(stored.state, type=State),
+            stored.position,
+            stored.reading,
+            stored.head,
+            stored.tail,
+            Tally(stored.skipped),
+            stored.bad_lines,
+        )
+
+    def _take(self, file: BinaryIO, data: bytes | None, end: int, draft: _Draft) -> bytes:
+        """Take one line in; what its mark is made of comes back."""
+        place = self._place
+        begins = place.position == 0
+        place.position = end
+        if data is None:
+            draft.tally.add("too-long")
+            data = os.pread(file.fileno(), MARK_BYTES, end - MARK_BYTES)
+        else:
+            if begins:
+                place.head = head_mark(data)
+            self._understand(self._adapter.parse(data, place.state), draft)
+        return data
+
+    def _understand(self, parsed: Parsed, draft: _Draft) -> None:
+        if parsed.skipped:
+            draft.tally.add(parsed.skipped)
+        if parsed.bad:
+            draft.bad_lines += 1
+        if parsed.rolled_back:
+            draft.events.append(RollBack(parsed.rolled_back))
+        for message in parsed.messages:
+            self._add(message, draft)
+
+    def _add(self, message: Message, draft: _Draft) -> None:
+        draft.active_ms = max(draft.active_ms or 0, message.at_ms or 0) or None
+        kept = self._keeper.keep(message, self._place.state)
+        if isinstance(kept, str):
+            draft.tally.add(kept)
+            return
+        draft.events.append(kept)
+        draft.characters += sum(map(len, kept.parts))
+
+    def _record(self, stored: Progress | None, draft: _Draft) -> bool:
+        place = self._place
+        place.bad_lines += draft.bad_lines
+        place.tally.add_all(draft.tally)
+        batch = Batch(
+            events=tuple(draft.events),
+            position=place.position,
+            reading=place.reading,
+            head=place.head,
+            tail=place.tail,
+            state=place.state,
+            tally=place.tally,
+            bad_lines=place.bad_lines,
+            last_active_ms=draft.active_ms,
+        )
+        names = (self._agent, self._session, self._transcript)
+        done = self._history.record(*names, stored, batch)
+        if done is None:
+            return False
+        if done.copied:
+            draft.tally.add("copied", done.copied)
+        self._tally.add_all(draft.tally)
+        self._bad_lines += draft.bad_lines
+        self._messages += done.messages
+        self._user_messages += done.user_messages
+        self._first_seq = self._first_seq or done.first_seq
+        return True
+
+
+def _as_progress(place: _Place) -> Progress:
+    """What was just recorded, as the guard of the next transaction."""
+    return Progress(position=place.position, reading=place.reading)

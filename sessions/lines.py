@@ -1,0 +1,157 @@
+"""Whole lines of a transcript, one at a time, in flat memory.
+
+A transcript belongs to the agent, which may be writing it now: its last line may be incomplete,
+the file may shrink, be replaced or vanish. So a reader holds one open file, never goes past the
+last line break, and remembers what it read by a *mark*, a fingerprint of the bytes themselves,
+because path, time and inode all change when an agent archives or rewrites a session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from memoryd.memory.errors import TranscriptError, TranscriptGone
+
+#: Longest line that is read into memory; a longer one is skipped and counted.
+LINE_LIMIT_BYTES = 16 * 1024 * 1024
+#: How much of a first or last line a mark is made of.
+MARK_BYTES = 4096
+
+_BLOCK_BYTES = 64 * 1024
+_BUFFER_BYTES = 256 * 1024
+
+#: A line: where it begins, where the next one begins, and its bytes; None where it was too long.
+Line = tuple[int, int, bytes | None]
+
+
+def open_transcript(path: Path) -> BinaryIO:
+    """Open a transcript for reading in bytes; only a regular file is one.
+
+    Raises ``TranscriptGone`` where there is none, ``TranscriptError`` where it cannot be read.
+    """
+    try:
+        # O_NONBLOCK: a pipe in place of a transcript must not hang the worker.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise TranscriptGone(
+            f"the transcript {path} is not there any more",
+            hint="the agent deleted or moved it; what was ingested before is kept",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise TranscriptError(
+            f"the transcript {path} cannot be opened: {_reason(error)}",
+            hint="check who may read it",
+        ) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise TranscriptError(
+            f"the transcript {path} is not a file", hint="give the path of the session's own file"
+        )
+    return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
+
+
+def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[Line]:
+    """The whole lines of ``file`` from byte ``position`` that end at or before byte ``cutoff``.
+
+    None as cutoff means the file as long as it is now, so that a reader never chases a writer.
+    Reading stops at an incomplete last line. Raises ``TranscriptError`` on a read error.
+    """
+    try:
+        end = os.fstat(file.fileno()).st_size if cutoff is None else cutoff
+        file.seek(position)
+        yield from _lines(file, position, end)
+    except OSError as error:
+        raise TranscriptError(
+            f"the transcript could not be read on: {_reason(error)}",
+            hint="check the disk it is on",
+        ) from error
+
+
+def _lines(file: BinaryIO, position: int, cutoff: int) -> Iterator[Line]:
+    while position < cutoff:
+        limit = min(LINE_LIMIT_BYTES, cutoff - position)
+        data = file.readline(limit)
+        if data.endswith(b"\n"):
+            end = position + len(data)
+            yield position, end, data
+        elif len(data) < LINE_LIMIT_BYTES:
+            return
+        else:
+            end = _skip_line(file, position + len(data), cutoff)
+            if end < 0:
+                return
+            yield position, end, None
+        position = end
+
+
+def _skip_line(file: BinaryIO, position: int, cutoff: int) -> int:
+    """Where the line after this one begins, or -1 where it does not end before ``cutoff``."""
+    while position < cutoff:
+        data = file.readline(min(_BLOCK_BYTES, cutoff - position))
+        position += len(data)
+        if data.endswith(b"\n"):
+            return position
+        if not data:
+            return -1
+    return -1
+
+
+def whole_lines_end(path: Path) -> int:
+    """Where the last whole line of ``path`` ends, in bytes, found from its tail; 0 if none does.
+
+    Raises what ``open_transcript`` raises.
+    """
+    with open_transcript(path) as file:
+        end = os.fstat(file.fileno()).st_size
+        while end > 0:
+            start = max(0, end - _BLOCK_BYTES)
+            found = os.pread(file.fileno(), end - start, start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return 0
+
+
+def mark_of(data: bytes) -> str:
+    """The mark of some bytes of a transcript: how many there were, and their sha256."""
+    return f"{len(data)}:{hashlib.sha256(data).hexdigest()}"
+
+
+def head_mark(line: bytes) -> str:
+    """The mark of a transcript's first line: of its first ``MARK_BYTES`` bytes."""
+    return mark_of(line[:MARK_BYTES])
+
+
+def tail_mark(line: bytes) -> str:
+    """The mark of the last line read: of its last ``MARK_BYTES`` bytes."""
+    return mark_of(line[-MARK_BYTES:])
+
+
+def holds(file: BinaryIO, position: int, head: str, tail: str) -> bool:
+    """Whether what was read of a transcript up to ``position`` is still what ``file`` begins with.
+
+    ``head`` and ``tail`` are marks, empty where there is none to compare. False also when the file
+    became shorter. Raises ``OSError`` when it cannot be read.
+    """
+    if os.fstat(file.fileno()).st_size < position:
+        return False
+    return _marked(file, head, 0) and _marked(file, tail, position - _length(tail))
+
+
+def _marked(file: BinaryIO, mark: str, start: int) -> bool:
+    if not mark:
+        return True
+    return start >= 0 and mark_of(os.pread(file.fileno(), _length(mark), start)) == mark
+
+
+def _length(mark: str) -> int:
+    return int(mark.partition(":")[0] or 0)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,130 @@
+"""Recording one batch of a transcript inside a transaction of the caller's.
+
+Decides for each message whether it is known (by id, or as the next of its equals), a copy of
+another session's, or new; only a new one gets a ``seq``. Nothing here commits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+
+from memoryd.sessions import schema
+from memoryd.sessions.stored import Batch, Keep, Recorded, RollBack
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+#: How many messages of the session forked from may be missing here before the copy counts as ended.
+_FORK_GAP = 50
+
+
+class Recording:
+    """One batch going into one session's rows."""
+
+    def __init__(
+        self, cursor: sqlite3.Cursor, agent: str, session_id: int, last_seq: int, batch: Batch
+    ) -> None:
+        self._cursor = cursor
+        self._agent = agent
+        self._session_id = session_id
+        self._last_seq = last_seq
+        self._batch = batch
+        self.done = Recorded(last_seq=last_seq)
+
+    def run(self) -> Recorded:
+        """Apply the batch's events in order. Raises ``sqlite3.Error``; then nothing may commit."""
+        if self._batch.state.kind != "root":
+            self._cursor.execute(schema.DROP_MESSAGES, (self._session_id,))
+            return self.done
+        for event in self._batch.events:
+            if isinstance(event, RollBack):
+                self._roll_back(event.turns)
+            else:
+                self._keep(event)
+        return self.done
+
+    def _keep(self, message: Keep) -> None:
+        base = b"" if message.id else _base(message)
+        if self._meet(message, base) or self._is_copy(message):
+            return
+        ordinal = self._next_ordinal(base) if base else None
+        known_as = message.id or hashlib.sha256(b"%s/%d" % (base, ordinal or 0)).hexdigest()
+        self._add(message, known_as, base or None, ordinal)
+
+    def _meet(self, message: Keep, base: bytes) -> bool:
+        """Whether the message stands already; then this reading has now met it."""
+        reading = self._batch.reading
+        if base:
+            found = self._one(schema.EQUAL, (self._session_id, base, reading))
+        else:
+            found = self._one(schema.KNOWN, (message.id, self._session_id))
+        if found is None:
+            return False
+        seq, parts, met = found
+        if met != reading:
+            last = seq + parts - 1
+            self._cursor.execute(schema.MEET, (reading, self._session_id, seq, last))
+        return True
+
+    def _is_copy(self, message: Keep) -> bool:
+        copied = self._copied_by_id(message) or self._copied_by_fork(message)
+        self.done.copied += copied
+        return copied
+
+    def _copied_by_id(self, message: Keep) -> bool:
+        """Only an id that is unique in the world says that two sessions hold one message."""
+        if not _UUID.match(message.id):
+            return False
+        said = (message.role, message.parts[0], len(message.parts))
+        key = (message.id, self._session_id, self._agent)
+        return self._one(schema.COPY, (*key, *said)) is not None
+
+    def _copied_by_fork(self, message: Keep) -> bool:
+        """Without ids, a fork copies its origin as long as its messages are equal, in order."""
+        state = self._batch.state
+        if message.id or not state.forked_from or state.copied_seq < 0:
+            return False
+        said = (message.role, message.parts[0], len(message.parts))
+        window = (state.copied_seq, state.copied_seq + _FORK_GAP)
+        key = (self._agent, state.forked_from)
+        found = self._one(schema.COPY_OF_FORK, (*key, *window, *said))
+        state.copied_seq = found[0] if found else -1
+        return found is not None
+
+    def _next_ordinal(self, base: bytes) -> int:
+        key = (self._session_id, base, self._batch.reading)
+        found = self._one(schema.LAST_EQUAL, key)
+        return found[0] + 1 if found else 0
+
+    def _add(self, message: Keep, known_as: str, base: bytes | None, ordinal: int | None) -> None:
+        total = len(message.parts)
+        for part, text in enumerate(message.parts, 1):
+            first = part == 1
+            self._last_seq += 1
+            row = (
+                *(self._session_id, self._last_seq, known_as if first else f"{known_as}#{part}"),
+                *(part, total, base if first else None, ordinal if first else None),
+                *(self._batch.reading, message.role, text, message.at_ms),
+                *(message.cwd, message.project),
+            )
+            self._cursor.execute(schema.ADD, row)
+        self.done.messages += 1
+        self.done.user_messages += message.role == "user"
+        self.done.first_seq = self.done.first_seq or self._last_seq - total + 1
+        self.done.last_seq = self._last_seq
+
+    def _roll_back(self, turns: int) -> None:
+        reading = self._batch.reading
+        found = self._one(schema.TURN, (self._session_id, reading, turns - 1))
+        since = found[0] if found else 0
+        self._cursor.execute(schema.ROLL_BACK, (self._session_id, since, reading))
+
+    def _one(self, statement: str, values: tuple[object, ...]) -> tuple[int, ...] | None:
+        row: tuple[int, ...] | None = self._cursor.execute(statement, values).fetchone()
+        return row
+
+
+def _base(message: Keep) -> bytes:
+    """sha256 of role, time and text: what makes two messages without ids equal."""
+    said = "\0".join((message.role, str(message.at_ms), *message.parts))
+    return hashlib.sha256(said.encode()).digest()

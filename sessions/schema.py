@@ -1,0 +1,180 @@
+"""The tables of the session history and the statements that change them, by name.
+
+A message stands under its session once: ``message_id`` is the agent's own id, or else a sha256 of
+``base`` (role, time and text) and its ``ordinal`` among equals. ``reading`` counts how often a
+transcript had to be read again from its beginning; a row that carries the session's present one was
+met in it, so that equal messages without ids can be told apart without holding them in memory.
+"""
+
+from __future__ import annotations
+
+#: ``pragma user_version`` of a database these statements fit.
+SCHEMA_VERSION = 1
+
+CREATE = (
+    """
+    create table session (
+        id integer primary key,
+        agent text not null,
+        session text not null,
+        kind text not null check (kind in ('root', 'child', 'internal')),
+        parent text not null,
+        forked_from text not null,
+        transcript text not null,
+        position integer not null,
+        reading integer not null,
+        head text not null,
+        tail text not null,
+        last_seq integer not null,
+        bad_lines integer not null,
+        skipped text not null,
+        state text not null,
+        last_active_ms integer,
+        ingested_ms integer not null,
+        unique (agent, session)
+    )
+    """,
+    """
+    create table message (
+        id integer primary key,
+        session_id integer not null references session (id) on delete cascade,
+        seq integer not null,
+        message_id text not null,
+        part integer not null,
+        parts integer not null,
+        base blob,
+        ordinal integer,
+        reading integer not null,
+        role text not null check (role in ('user', 'assistant')),
+        text text not null,
+        at_ms integer,
+        cwd text not null,
+        project text not null,
+        state text not null default 'live' check (state in ('live', 'rolled_back'))
+    )
+    """,
+    "create unique index message_seq on message (session_id, seq)",
+    "create unique index message_known on message (message_id, session_id)",
+    """
+    create index message_equals on message (session_id, base, reading, ordinal)
+    where base is not null
+    """,
+    """
+    create index message_turn on message (session_id, seq)
+    where role = 'user' and part = 1 and state = 'live'
+    """,
+)
+
+#: The session's row as ingestion finds it.
+PROGRESS = """
+    select id, position, reading, head, tail, state, bad_lines, skipped, last_seq
+    from session where agent = ? and session = ?
+"""
+
+BEGIN_SESSION = """
+    insert into session (agent, session, kind, parent, forked_from, transcript, position, reading,
+                         head, tail, last_seq, bad_lines, skipped, state, ingested_ms)
+    values (?, ?, 'root', '', '', '', 0, 1, '', '', 0, 0, '{}', '', 0)
+"""
+
+#: Moves the position; the guard (position and reading as they were) was checked in the transaction.
+MOVE = """
+    update session set kind = ?, parent = ?, forked_from = ?, transcript = ?, position = ?,
+        reading = ?, head = ?, tail = ?, last_seq = ?, bad_lines = ?, skipped = ?, state = ?,
+        last_active_ms = coalesce(max(last_active_ms, ?), last_active_ms, ?), ingested_ms = ?
+    where id = ?
+"""
+
+#: A message by its id in a session.
+KNOWN = "select seq, parts, reading from message where message_id = ? and session_id = ?"
+
+#: An equal message without an id that this reading has not met yet, the first one first.
+EQUAL = """
+    select seq, parts, reading from message
+    where session_id = ? and base = ? and reading < ? order by reading, ordinal limit 1
+"""
+
+#: The highest ordinal among equals once all of them were met.
+LAST_EQUAL = """
+    select ordinal from message where session_id = ? and base = ? and reading = ?
+    order by ordinal desc limit 1
+"""
+
+#: The message was met again: it is said now, whatever a roll-back before this reading made of it.
+MEET = """
+    update message set reading = ?, state = 'live'
+    where session_id = ? and seq between ? and ?
+"""
+
+#: The same words under the same id in another session of the agent.
+COPY = """
+    select 1 from message join session on session.id = message.session_id
+    where message.message_id = ? and message.session_id <> ? and session.agent = ?
+      and message.role = ? and message.text = ? and message.parts = ? limit 1
+"""
+
+#: The same words, in the session this one was forked from, a little after the last ones found.
+COPY_OF_FORK = """
+    select seq from message
+    where session_id = (select id from session where agent = ? and session = ?)
+      and seq > ? and seq <= ? and part = 1 and role = ? and text = ? and parts = ?
+    order by seq limit 1
+"""
+
+ADD = """
+    insert into message (session_id, seq, message_id, part, parts, base, ordinal, reading, role,
+                         text, at_ms, cwd, project)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+#: Where the last ? turns of this reading begin.
+TURN = """
+    select seq from message where session_id = ? and role = 'user' and part = 1 and state = 'live'
+    and reading = ? order by seq desc limit 1 offset ?
+"""
+
+ROLL_BACK = """
+    update message set state = 'rolled_back'
+    where session_id = ? and seq >= ? and reading = ? and state = 'live'
+"""
+
+DROP_MESSAGES = "delete from message where session_id = ?"
+
+MESSAGES = """
+    select message.seq, message.message_id, message.role, message.text, message.at_ms, message.cwd,
+           message.project, session.kind
+    from message join session on session.id = message.session_id
+    where session.agent = ? and session.session = ? and message.seq > ? and message.seq <= ?
+      and message.state = 'live' {only} order by message.seq limit ?
+"""
+
+RUNS = """
+    select count(*) from message
+    where session_id = (select id from session where agent = ? and session = ?)
+      and role = 'user' and part = 1 and state = 'live' and seq > ?
+"""
+
+SESSION = """
+    select id, agent, session, kind, parent, forked_from, transcript, position, bad_lines, skipped,
+           last_active_ms, last_seq
+    from session
+"""
+
+TOTALS = """
+    select count(*), sum(role = 'user') from message
+    where session_id = ? and part = 1 and state = 'live'
+"""
+
+PROJECTS = """
+    select distinct project from message
+    where session_id = ? and state = 'live' and project <> '' order by project
+"""
+
+COUNTS = """
+    select agent, count(*), sum(kind = 'root'), sum(bad_lines) from session group by agent
+    order by agent
+"""
+
+COUNT_MESSAGES = """
+    select count(*), sum(role = 'user') from message where part = 1 and state = 'live'
+"""

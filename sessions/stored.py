@@ -1,0 +1,127 @@
+"""What the session history hands out, and what ingestion hands to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memoryd.memory.facts import Role
+from memoryd.sessions.adapter import SessionKind, State, Tally
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """One message, or one part of a long one, as it was kept: redacted, with its ``seq``.
+
+    ``id`` is the agent's own or one derived from what was said; the parts of a long message after
+    the first add ``#2``, ``#3``, ... ``kind`` is the session's.
+    """
+
+    seq: int
+    id: str
+    role: Role
+    text: str
+    at_ms: int | None
+    cwd: str
+    project: str
+    kind: SessionKind
+
+
+@dataclass(frozen=True)
+class StoredSession:
+    """One session as far as it was ingested.
+
+    ``position`` is in bytes of the transcript; ``messages`` and ``user_messages`` count live
+    messages, a long one once; ``skipped`` counts what gave no message, by reason.
+    """
+
+    agent: str
+    session: str
+    kind: SessionKind
+    parent: str
+    forked_from: str
+    transcript: str
+    position: int
+    messages: int
+    user_messages: int
+    bad_lines: int
+    skipped: dict[str, int]
+    last_active_ms: int | None
+    last_seq: int
+    projects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HistoryCounts:
+    """How much the session history holds; ``by_agent`` counts sessions."""
+
+    sessions: int
+    root_sessions: int
+    messages: int
+    user_messages: int
+    bad_lines: int
+    by_agent: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a session was ingested: what the next ingestion goes on from.
+
+    ``head`` and ``tail`` are the marks of what was read (``sessions/lines.py``), ``state`` the
+    adapter's as JSON; a session never seen has the defaults.
+    """
+
+    position: int = 0
+    reading: int = 1
+    head: str = ""
+    tail: str = ""
+    state: bytes = b""
+    bad_lines: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A message to keep, redacted, resolved to its project and cut into ``parts``."""
+
+    role: Role
+    parts: tuple[str, ...]
+    id: str
+    at_ms: int | None
+    cwd: str
+    project: str
+
+
+@dataclass(frozen=True)
+class RollBack:
+    """The last ``turns`` user turns were taken back."""
+
+    turns: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one transaction records: what was said, in order, and how far the transcript was read.
+
+    ``tally`` and ``bad_lines`` are the totals of this reading of the transcript.
+    """
+
+    events: tuple[Keep | RollBack, ...]
+    position: int
+    reading: int
+    head: str
+    tail: str
+    state: State
+    tally: Tally
+    bad_lines: int
+    last_active_ms: int | None
+
+
+@dataclass
+class Recorded:
+    """What a batch added: messages (a long one counts once) and the ``seq`` they got."""
+
+    messages: int = 0
+    user_messages: int = 0
+    copied: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
