@@ -99,6 +99,13 @@ class Job:
             return "retrying"
         return self.status
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing happens to it by itself soon: finished, waiting, or to be retried."""
+        if self.status == "pending":
+            return self.wait_reason is not None or self.failures > 0
+        return self.status != "running"
+
 
 #: Columns of ``job`` in the order of the dataclass, for every ``select`` and ``returning``.
 COLUMNS = ", ".join(Job.__dataclass_fields__)

@@ -85,6 +85,11 @@ class Records:
             hint="type more of it; `memoryd list --json` shows whole ids",
         )
 
+    def find(self, identifier: str) -> Job | None:
+        """The job with exactly this id; None when it was pruned or never was."""
+        rows = self.db.rows(f"select {COLUMNS} from job where id = :id", id=identifier)
+        return job_from_row(rows[0]) if rows else None
+
     def by_key(self, key: str) -> Job | None:
         rows = self.db.rows(f"select {COLUMNS} from job where idempotency_key = :key", key=key)
         return job_from_row(rows[0]) if rows else None
@@ -150,10 +155,10 @@ class Records:
         return Rollout(*rows[0]) if rows else None
 
     def rollouts(self) -> list[Rollout]:
-        """All sessions that any job was made for and that are not excluded."""
+        """All sessions that any job was made for, or that are excluded."""
         rows = self.db.rows(
             "select agent, session, transcript, cwd, last_cutoff, excluded, throttled, seen_at"
-            " from rollout where excluded is null order by seen_at"
+            " from rollout order by seen_at"
         )
         return [Rollout(*row) for row in rows]
 

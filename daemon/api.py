@@ -1,0 +1,202 @@
+"""The unix socket: HTTP and JSON, for this user only.
+
+| request | answer |
+|---|---|
+| ``GET /v1/status`` | the report of the home, with the daemon's own state |
+| ``POST /v1/ring`` | ``{"rung": true}``; looks into the inbox first, then rings the workers |
+| ``GET /v1/wait?job=ID&seconds=N`` | ``{"held": true}`` once the job is at rest |
+| ``GET /v1/wait?seconds=N`` | the same for the whole queue: nothing runs, nothing is ready |
+
+Every error is ``{"error": "...", "hint": "..."}`` with a fitting status.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import socketserver
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from memoryd.memory.errors import HomeError, MemorydError, UsageError
+from memoryd.memory.files import make_directory
+
+#: Longest wait one request may ask for.
+WAIT_LIMIT_SECONDS = 3600.0
+_NO_WAKE_UPS_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the daemon lends to the socket."""
+
+    status: Callable[[], dict[str, Any]]
+    ring: Callable[[], None]
+    #: (job id or None for the whole queue, seconds) -> whether it came to rest in time.
+    wait: Callable[[str | None, float], bool]
+    #: Called when a request's thread ends, so that it closes what it opened.
+    done: Callable[[], None]
+
+
+class Api:
+    """The server. A service: ``start`` returns when it listens, ``stop`` when it is closed."""
+
+    def __init__(self, path: Path, answers: Answers) -> None:
+        self.path = path
+        self.answers = answers
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Listen on the socket, replacing what a crash left there. Raises ``HomeError``.
+
+        The caller holds the home's lock, so a socket file found here belongs to nobody.
+        """
+        try:
+            make_directory(self.path.parent)
+            _refuse_foreign_folder(self.path.parent)
+            self.path.unlink(missing_ok=True)
+            mask = os.umask(0o177)
+            try:
+                self._server = _Server(str(self.path), self.answers)
+            finally:
+                os.umask(mask)
+        except OSError as error:
+            raise HomeError(
+                f"the socket {self.path} cannot be opened: {error.strerror or error}",
+                hint="check who owns its folder",
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_NO_WAKE_UPS_SECONDS,), name="api", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening and remove the socket; safe unstarted and twice."""
+        if self._server is None or self._thread is None:
+            return
+        stopper = threading.Thread(target=self._server.shutdown, name="api-stop", daemon=True)
+        stopper.start()
+        # The server looks at its stop flag only when something happens: knock once.
+        with socket.socket(socket.AF_UNIX) as knock:
+            knock.settimeout(1)
+            knock.connect(str(self.path))
+        self._thread.join()
+        stopper.join()
+        self._server.server_close()
+        self.path.unlink(missing_ok=True)
+        self._server = self._thread = None
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, path: str, answers: Answers) -> None:
+        self.answers = answers
+        super().__init__(path, _Handler)
+
+    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
+        """As the base class, with the address that ``http.server`` wants to log."""
+        request, _ = super().get_request()
+        return request, ("local", 0)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Only this user and root, whatever the mode of the socket has become."""
+        return _peer_uid(request) in {None, os.getuid(), 0}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no event; anything else is logged."""
+        import sys
+
+        from memoryd.memory.log import logger
+
+        if not isinstance(sys.exception(), OSError):
+            logger().exception("api.failed")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    #: A client that says nothing does not keep its thread for ever.
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer a look."""
+        self._answer({"/v1/status": self._status, "/v1/wait": self._wait})
+
+    def do_POST(self) -> None:
+        """Answer a ring."""
+        self._answer({"/v1/ring": self._ring})
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged: a ring a second would drown what matters."""
+
+    def _answer(self, routes: dict[str, Callable[[dict[str, list[str]]], dict[str, Any]]]) -> None:
+        asked = urlsplit(self.path)
+        route = routes.get(asked.path)
+        if route is None:
+            self._send(HTTPStatus.NOT_FOUND, {"error": f"no such path: {asked.path[:100]}"})
+            return
+        try:
+            self._send(HTTPStatus.OK, route(parse_qs(asked.query)))
+        except UsageError as error:
+            self._send(HTTPStatus.BAD_REQUEST, {"error": error.message, "hint": error.hint})
+        except MemorydError as error:
+            self._send(
+                HTTPStatus.INTERNAL_SERVER_ERROR, {"error": error.message, "hint": error.hint}
+            )
+        finally:
+            self.server.answers.done()
+
+    def _status(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        return self.server.answers.status()
+
+    def _ring(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        self.server.answers.ring()
+        return {"rung": True}
+
+    def _wait(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        try:
+            seconds = float(query.get("seconds", ["60"])[0])
+        except ValueError as error:
+            raise UsageError("seconds must be a number") from error
+        if not 0 <= seconds <= WAIT_LIMIT_SECONDS:
+            raise UsageError(f"seconds must be between 0 and {WAIT_LIMIT_SECONDS:g}")
+        job = query.get("job", [None])[0]
+        return {"held": self.server.answers.wait(job, seconds)}
+
+    def _send(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _peer_uid(connection: socket.socket) -> int | None:
+    """The user at the other end; None where the system does not tell (the 0600 mode stands)."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    raw = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    return int(struct.unpack("3i", raw)[1])
+
+
+def _refuse_foreign_folder(folder: Path) -> None:
+    """A socket in a temp folder that another user made could be theirs tomorrow."""
+    owner = folder.stat().st_uid
+    if owner != os.getuid():
+        raise HomeError(
+            f"the folder {folder} belongs to user {owner}", hint="remove it or set XDG_RUNTIME_DIR"
+        )

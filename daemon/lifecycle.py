@@ -1,0 +1,278 @@
+"""The daemon: boot, run, shut down.
+
+Order matters. The home's lock first, so that everything found running belongs to nobody and is
+rescued at once. Then the ledger, the leases, the socket; READY; and only then the watches and
+whatever is slow. On the way out: claim nothing more, let attempts finish within the drain, give
+the rest back at no cost, close the socket, and last the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from memoryd.daemon.api import Answers, Api
+from memoryd.daemon.notify import Notifier
+from memoryd.daemon.schedule import Schedule
+from memoryd.daemon.stores import StoreKeeper
+from memoryd.daemon.watcher import Watcher
+from memoryd.jobs.calls import Calls
+from memoryd.jobs.doorbell import Doorbell
+from memoryd.jobs.endings import Endings
+from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.report import report
+from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
+from memoryd.jobs.worker import Worker
+from memoryd.jobs.workplace import Workplace, open_workplace
+from memoryd.memory import seams
+from memoryd.memory.clock import Clock, SystemClock
+from memoryd.memory.config import Config, load
+from memoryd.memory.errors import ConfigError, HomeLocked, LeaseLost
+from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
+from memoryd.memory.log import logger
+
+RESCUE_SECONDS = 30.0
+SWEEP_SECONDS = 60.0
+PRUNE_SECONDS = 24 * 3600.0
+STUCK_LOOK_SECONDS = 15.0
+
+EXIT_STUCK = 70
+
+
+def lock_home(home: Home) -> FileLock:
+    """The home's lock, held. Raises ``HomeLocked`` naming the pid that holds it."""
+    home.prepare()
+    lock = FileLock(home.daemon_lock)
+    if lock.acquire():
+        return lock
+    pid = lock.holder()
+    raise HomeLocked(
+        f"memoryd already runs on {home.root} (pid {pid})",
+        hint="`memoryd status` shows what it does; stop it first to run another",
+        pid=pid,
+    )
+
+
+@dataclass
+class _Seen:
+    """What status tells of this process."""
+
+    started_at: int
+    ready: bool = False
+    last_sweep_at: int | None = None
+    reloads: int = 0
+
+
+class Daemon:
+    """One daemon on one home. ``run`` owns the main thread until a signal."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str], clock: Clock | None = None) -> None:
+        self.home = home
+        self.environ = environ
+        self.clock = clock or SystemClock()
+        self.notifier = Notifier(environ)
+        self.endings = Endings()
+        self.seen = _Seen(self.clock.now_ms())
+
+    def run(self) -> int:
+        """Run until a signal; the exit code. Raises what start-up can raise, before READY."""
+        config = load(self.home.config_file)
+        lock = lock_home(self.home)
+        try:
+            self._open(config)
+            rescued = self.place.ledger.rescue(everything=True)
+            logger().info("daemon.started", pid=os.getpid(), rescued=rescued)
+            seams.reach("daemon.opened")
+            self._serve(config)
+        finally:
+            lock.release()
+        return 0
+
+    # -- boot ------------------------------------------------------------------------------------
+
+    def _open(self, config: Config) -> None:
+        self.place: Workplace = open_workplace(
+            self.home, config, self.clock, self.environ, check=True
+        )
+        # A new process has new keys and perhaps a new configuration: ask again.
+        self.place.ledger.breakers.resume(config.provider.name)
+        self.keeper = LeaseKeeper(self.place.ledger, self.clock, config.queue.heartbeat_seconds)
+        self.stores = StoreKeeper(self.home, self.clock, self.place.ledger.records.planned_contents)
+        self.watcher = Watcher(self.home, self._on_inbox, self.stores.changed)
+        self.schedule = self._duties()
+        self.doorbell = Doorbell(
+            self._work,
+            self.schedule.run_due,
+            self._seconds_to_due,
+            workers=config.queue.workers,
+            drain_seconds=config.queue.drain_seconds,
+        )
+        self.api = Api(
+            self.home.socket(self.environ),
+            Answers(self.status, self._on_ring, self._wait, self.place.close),
+        )
+
+    def _duties(self) -> Schedule:
+        schedule = Schedule(self.clock)
+        schedule.add("start", float("inf"), self._after_ready)
+        schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
+        schedule.add("sweep", SWEEP_SECONDS, self._sweep)
+        schedule.add("prune", PRUNE_SECONDS, self._prune)
+        schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
+        if self.notifier.watchdog_seconds:
+            schedule.add("watchdog", self.notifier.watchdog_seconds, self._feed_watchdog)
+        return schedule
+
+    def _serve(self, config: Config) -> None:
+        signal.signal(signal.SIGHUP, self._on_hangup)
+        self.keeper.start()
+        try:
+            self.api.start()
+            self.seen.ready = True
+            self.notifier.send(
+                READY="1", STATUS=f"working {self.home.root}", MAINPID=str(os.getpid())
+            )
+            self.doorbell.run()
+        finally:
+            self._shut_down()
+
+    def _after_ready(self) -> None:
+        """What may take longer than a start may: watches, and a first look at every store."""
+        self.watcher.start()
+        self.stores.start()
+
+    # -- shutdown --------------------------------------------------------------------------------
+
+    def _shut_down(self) -> None:
+        """Give back what did not finish, then stop the services in reverse order."""
+        self.notifier.send(STOPPING="1", STATUS="stopping")
+        for job in self.keeper.alive():
+            try:
+                self.place.ledger.release(job)
+            except LeaseLost:
+                logger().info("lease.lost", job=job.id)
+        self.keeper.stop()
+        self.stores.stop()
+        self.watcher.stop()
+        self.endings.close()
+        self.api.stop()
+        self.place.close()
+        logger().info("daemon.stopped", pid=os.getpid())
+
+    # -- work ------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """One ring in one worker thread."""
+        worker = Worker(lambda: self.place, self.keeper, lambda job: self.endings.rang())
+        worker.work_ready(lambda: self.doorbell.stopping)
+        self.endings.rang()
+
+    def _seconds_to_due(self) -> float | None:
+        due = self.place.ledger.next_due_ms()
+        return None if due is None else max(0.0, (due - self.clock.now_ms()) / 1000)
+
+    def _on_inbox(self) -> None:
+        """A new envelope: its file was the ring."""
+        if take_in_envelopes(self.place).created:
+            self.doorbell.ring()
+
+    def _on_ring(self) -> None:
+        take_in_envelopes(self.place)
+        self.doorbell.ring()
+
+    def _wait(self, job: str | None, seconds: float) -> bool:
+        records = self.place.ledger.records
+        if job is None:
+            return self.endings.wait(self.place.ledger.idle, seconds)
+        found = records.job(job)
+
+        def at_rest() -> bool:
+            now = records.find(found.id)
+            return now is None or now.at_rest
+
+        return self.endings.wait(at_rest, seconds)
+
+    # -- duties ----------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        taken = take_in_envelopes(self.place)
+        idle = finalize_idle(self.place)
+        self.seen.last_sweep_at = self.clock.now_ms()
+        if taken.envelopes or idle:
+            logger().info("sweep.made", jobs=taken.created, idle=idle, bad=taken.bad)
+        self.doorbell.ring()
+
+    def _rescue(self) -> None:
+        # After a suspend every lease looks over: those of attempts alive here are not.
+        self.keeper.renew()
+        if self.place.ledger.rescue():
+            self.doorbell.ring()
+
+    def _prune(self) -> None:
+        pruned = self.place.ledger.prune(self.place.config.queue.keep_finished)
+        if pruned:
+            logger().info("jobs.pruned", jobs=pruned)
+
+    def _feed_watchdog(self) -> None:
+        """Fed from the clock thread, so that a daemon whose clock stands still is restarted."""
+        self.notifier.send(WATCHDOG="1")
+
+    def _end_if_stuck(self) -> None:
+        stuck = self.keeper.stuck()
+        if not stuck:
+            return
+        logger().error("daemon.stuck", jobs=[job.id for job in stuck])
+        self.notifier.send(STATUS="an attempt is stuck; leaving with code 70")
+        # The thread cannot be stopped from outside. Its job is rescued by the next start, which
+        # counts the failure; everything else is on disk.
+        os._exit(EXIT_STUCK)
+
+    def _on_hangup(self, number: int, frame: object) -> None:
+        """A handler must not wait for locks the main thread may hold: a thread reads the file."""
+        threading.Thread(target=self._reload, name="reload", daemon=True).start()
+
+    def _reload(self) -> None:
+        """Read the configuration again; one that cannot be used changes nothing."""
+        try:
+            config = load(self.home.config_file)
+            self.place = _with_config(self.place, config)
+        except ConfigError as error:
+            logger().error("config.kept", problems=list(error.problems))
+            return
+        self.seen.reloads += 1
+        self.place.ledger.breakers.resume(config.provider.name)
+        logger().info("config.reloaded", provider=config.provider.name)
+        self.doorbell.ring()
+        self.place.close()
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """The report of the home and the state of this process."""
+        place = self.place
+        found = asdict(report(self.home, place.ledger, place.config, self.environ))
+        found["daemon"] = {
+            "pid": os.getpid(),
+            "started_at": self.seen.started_at,
+            "ready": self.seen.ready,
+            "watching": self.watcher.mode,
+            "last_sweep_at": self.seen.last_sweep_at,
+            "working": [job.id for job in self.keeper.alive()],
+            "reloads": self.seen.reloads,
+            "held_stores": self.stores.held,
+        }
+        return found
+
+
+def _with_config(place: Workplace, config: Config) -> Workplace:
+    """``place`` under another configuration. Raises ``ConfigError``."""
+    from memoryd.memory.providers.registry import make
+
+    provider = make(config.provider, place.environ)
+    calls = Calls(place.ledger, provider, config.provider)
+    return replace(place, config=config, calls=calls)

@@ -1,0 +1,99 @@
+"""``run --once``: one sweep, work off what is ready, and leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memoryd.daemon.client import Client
+from memoryd.daemon.lifecycle import lock_home
+from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
+from memoryd.jobs.worker import Worker
+from memoryd.jobs.workplace import Workplace, open_workplace
+from memoryd.memory.clock import Clock, SystemClock
+from memoryd.memory.config import Config
+from memoryd.memory.edits import commit_person_edits
+from memoryd.memory.errors import HomeLocked, StoreError
+from memoryd.memory.home import Home
+from memoryd.memory.log import logger
+from memoryd.memory.store import Store
+
+#: How long a running daemon is given to come to rest.
+WAIT_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Worked:
+    """What a run did. ``by`` is ``self`` or ``daemon`` (then the attempts are its own)."""
+
+    by: str
+    attempts: int
+    rested: bool
+
+
+def run_once(
+    home: Home,
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    clock: Clock | None = None,
+    only: str | None = None,
+) -> Worked:
+    """Take the home's lock, sweep, work what is ready (or just job ``only``), and let go.
+
+    Where a daemon holds the lock it is rung and waited for. Raises ``HomeLocked`` when the holder
+    does not answer, and what opening a home raises.
+    """
+    try:
+        lock = lock_home(home)
+    except HomeLocked as error:
+        return _by_daemon(home, environ, only, error)
+    with lock:
+        place = open_workplace(home, config, clock or SystemClock(), environ, check=True)
+        try:
+            return Worked("self", _work(place, only), True)
+        finally:
+            place.close()
+
+
+def _by_daemon(
+    home: Home, environ: Mapping[str, str], only: str | None, locked: HomeLocked
+) -> Worked:
+    client = Client(home.socket(environ))
+    if not client.ring():
+        raise locked
+    rested = client.wait(only, WAIT_SECONDS)
+    if rested is None:
+        raise locked
+    return Worked("daemon", 0, rested)
+
+
+def _work(place: Workplace, only: str | None) -> int:
+    ledger = place.ledger
+    ledger.rescue(everything=True)
+    ledger.breakers.resume(place.config.provider.name)
+    take_in_envelopes(place)
+    finalize_idle(place)
+    keeper = LeaseKeeper(ledger, place.clock, place.config.queue.heartbeat_seconds)
+    keeper.start()
+    try:
+        worker = Worker(lambda: place, keeper)
+        attempts = int(worker.work_one(only)) if only else worker.work_ready()
+    finally:
+        keeper.stop()
+    if only is None:
+        _commit_edits(place)
+        ledger.prune(place.config.queue.keep_finished)
+    return attempts
+
+
+def _commit_edits(place: Workplace) -> None:
+    planned = place.ledger.records.planned_contents()
+    for store in Store.all(place.home):
+        if store.is_profile:
+            continue
+        try:
+            commit_person_edits(store, now_ms=place.clock.now_ms(), planned=planned)
+        except StoreError as error:
+            logger().warning("store.unusable", store=store.key, reason=str(error))
