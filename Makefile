@@ -1,0 +1,44 @@
+# Needs python3 (3.11 or newer, with venv), git and make. Everything else goes into $(VENV).
+
+VENV ?= .venv
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test check clean
+
+help: ## Say what can be made here
+	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(INSTALLED) ## Show memoryd at work on a session of its own, in a home of its own
+	@$(VENV)/bin/memoryd demo
+
+test: $(INSTALLED) ## Run every test
+	@$(VENV)/bin/pytest
+
+check: $(INSTALLED) ## Check format, lint, types and the architecture
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/pytest -q -n 0 tests/test_architecture.py
+
+clean: ## Remove what was made here
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The first Python that is new enough, and one clear line where there is none. An environment whose
+# Python is gone (an upgrade of the system's) is made anew.
+define MAKE_ENVIRONMENT
+command -v git > /dev/null || { echo "git is needed: install it" >&2; exit 1; }; \
+"$(VENV)/bin/python" -c pass 2> /dev/null && exit 0; \
+for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || continue; \
+	"$$python" -c 'import ensurepip, venv' 2> /dev/null || { \
+		echo "$$python cannot make environments: install its venv package (python3-venv)" >&2; exit 1; }; \
+	exec "$$python" -m venv --clear "$(VENV)"; \
+done; \
+echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=/path/to/python3" >&2; \
+exit 1
+endef
+
+$(INSTALLED): pyproject.toml bin/memoryd-hook
+	@$(MAKE_ENVIRONMENT)
+	@"$(VENV)/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
