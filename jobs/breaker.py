@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
@@ -50,17 +50,16 @@ class Breakers:
     def trip(self, provider: str, reason: str, detail: str) -> int:
         """The provider did not answer: nobody asks it before the wall time that comes back.
 
-        15 s, doubling with each failure in a row up to 1 h.
+        15 s, doubling with each failure in a row up to 1 h. One that is stopped stays stopped.
         """
         now = self.clock.now_ms()
         with self.db.writing():
             known = self.of(provider)
             strikes = known.strikes + 1 if known else 1
-            wait = retry.doubling(
-                retry.UNAVAILABLE_FIRST_SECONDS, retry.UNAVAILABLE_MAX_SECONDS, strikes - 1
-            )
-            until = now + wait * 1000
-            self._set_breaker(provider, "open", strikes, until, reason, detail, known, now)
+            until = now + _wait_ms(strikes - 1)
+            if known is None or known.state == "open":
+                since = known.since if known else now
+                self._keep(Breaker(provider, "open", strikes, until, reason, detail, since))
         return until
 
     def stop(self, provider: str, reason: str, detail: str) -> None:
@@ -68,58 +67,36 @@ class Breakers:
         now = self.clock.now_ms()
         with self.db.writing():
             known = self.of(provider)
-            self._set_breaker(provider, "stopped", 1, 0, reason, detail, known, now)
+            since = known.since if known else now
+            self._keep(Breaker(provider, "stopped", 1, 0, reason, detail, since))
 
-    def _set_breaker(
-        self,
-        provider: str,
-        state: str,
-        strikes: int,
-        until: int,
-        reason: str,
-        detail: str,
-        known: Breaker | None,
-        now: int,
-    ) -> None:
-        self.db.change(
-            "insert into breaker (provider, state, strikes, until, reason, detail, since)"
-            " values (:provider, :state, :strikes, :until, :reason, :detail, :since)"
-            " on conflict (provider) do update set state = excluded.state,"
-            " strikes = excluded.strikes, until = excluded.until, reason = excluded.reason,"
-            " detail = excluded.detail, since = excluded.since",
-            provider=provider,
-            state=state,
-            strikes=strikes,
-            until=until,
-            reason=check_code(reason),
-            detail=clip(detail, DETAIL_CHARACTERS),
-            since=known.since if known else now,
-        )
+    def _keep(self, breaker: Breaker) -> None:
+        check_code(breaker.reason)
+        clipped = replace(breaker, detail=clip(breaker.detail, DETAIL_CHARACTERS))
+        self.db.change(sql.KEEP_BREAKER, **asdict(clipped))
 
     def may_probe(self, breaker: Breaker) -> bool:
         """Whether this caller is the one that may ask again; only one an interval is told so."""
         now = self.clock.now_ms()
-        wait = retry.doubling(
-            retry.UNAVAILABLE_FIRST_SECONDS, retry.UNAVAILABLE_MAX_SECONDS, breaker.strikes
-        )
         with self.db.writing():
-            return (
-                self.db.change(
-                    sql.PROBE,
-                    provider=breaker.provider,
-                    now=now,
-                    next=now + wait * 1000,
-                    horizon=now + retry.UNAVAILABLE_MAX_SECONDS * 1000,
-                )
-                > 0
+            won = self.db.change(
+                sql.PROBE,
+                provider=breaker.provider,
+                now=now,
+                next=now + _wait_ms(breaker.strikes),
+                horizon=now + retry.UNAVAILABLE_MAX_SECONDS * 1000,
             )
+        return won > 0
 
     def resume(self, provider: str) -> int:
         """The provider answers again, or a person changed something: wake who waited for it."""
         now = self.clock.now_ms()
         with self.db.writing():
             self.db.change("delete from breaker where provider = :provider", provider=provider)
-            woken = 0
-            for reason in ("provider.unavailable", "provider.permanent"):
-                woken += int(self.db.change(sql.WAKE, reason=reason, now=now))
-            return woken
+            return self.db.change(sql.WAKE, now=now)
+
+
+def _wait_ms(times: int) -> int:
+    """How long nobody asks, the ``times``-th time in a row (from 0)."""
+    first, longest = retry.UNAVAILABLE_FIRST_SECONDS, retry.UNAVAILABLE_MAX_SECONDS
+    return retry.doubling(first, longest, times) * 1000

@@ -21,8 +21,11 @@ class Budget:
         self.clock = clock
         self._rng = random.Random()
 
-    def reserve(self, provider: str, tokens: int, max_calls: int, max_tokens: int) -> bool:
-        """Book one call of about ``tokens`` for today; False when the day's budget is spent."""
+    def reserve(self, provider: str, tokens: int, max_calls: int, max_tokens: int) -> str | None:
+        """Book one call of about ``tokens`` for today; None when the day's budget is spent.
+
+        The day comes back, for ``settle``: a call may end after midnight.
+        """
         day = local_date(self.clock.now_ms())
         with self.db.writing():
             self.db.change(
@@ -31,28 +34,27 @@ class Budget:
                 day=day,
                 provider=provider,
             )
-            return (
-                self.db.change(
-                    sql.RESERVE,
-                    day=day,
-                    provider=provider,
-                    tokens=tokens,
-                    max_calls=max_calls,
-                    max_tokens=max_tokens,
-                )
-                > 0
+            booked = self.db.change(
+                sql.RESERVE,
+                day=day,
+                provider=provider,
+                tokens=tokens,
+                max_calls=max_calls,
+                max_tokens=max_tokens,
             )
+        return day if booked else None
 
-    def settle(self, provider: str, reserved: int, spent: int) -> None:
-        """Replace a reservation of ``reserved`` tokens by what the call really took."""
-        day = local_date(self.clock.now_ms())
+    def settle(self, provider: str, reserved: int, spent: int, day: str | None = None) -> None:
+        """Replace a reservation of ``reserved`` tokens by what the call really took.
+
+        ``day`` is what ``reserve`` answered, today when None.
+        """
         with self.db.writing():
             self.db.change(
-                "update budget set tokens = max(0, tokens - :reserved + :spent)"
-                " where day = :day and provider = :provider",
+                sql.SETTLE,
                 reserved=reserved,
                 spent=spent,
-                day=day,
+                day=day or local_date(self.clock.now_ms()),
                 provider=provider,
             )
 

@@ -16,11 +16,23 @@ from memoryd.memory.errors import LedgerError
 from memoryd.memory.text import clip
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from peewee import SqliteDatabase
 
 BUSY_TIMEOUT_SECONDS = 5
 #: The log file is cut back to this size whenever it is checkpointed.
 WAL_BYTES = 16 * 1024 * 1024
+_RESTORE = "stop memoryd, keep the file, and restore the newest copy from backups/"
+_LOOK = "check the owner and mode of the home and that the disk has room"
+#: What to do, by a word of SQLite's message.
+_HINTS = {
+    "locked": f"another program has held it for over {BUSY_TIMEOUT_SECONDS} s; try again",
+    "is full": _LOOK,
+    "disk I/O": _LOOK,
+    "readonly": _LOOK,
+    "unable to open": _LOOK,
+}
 _NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs"}
 )
@@ -47,7 +59,7 @@ class Database:
         except OSError as error:
             raise LedgerError(
                 f"the ledger {self.path} cannot be opened: {error.strerror}",
-                hint="check the owner and mode of the home and that the disk has room",
+                hint=_LOOK,
             ) from error
         self._open = SqliteDatabase(
             str(self.path),
@@ -66,10 +78,7 @@ class Database:
             schema.migrate(self._open, self.path.parent / "backups", now_ms)
         except DatabaseError as error:
             self.close()
-            raise LedgerError(
-                f"the ledger {self.path} cannot be used: {clip(str(error), 200)}",
-                hint="stop memoryd, keep the file, and restore the newest copy from backups/",
-            ) from error
+            raise self._unusable(error) from error
 
     def close(self) -> None:
         """Close this thread's connection; harmless when there is none."""
@@ -84,26 +93,50 @@ class Database:
 
     def rows(self, text: str, **values: object) -> list[tuple[Any, ...]]:
         """All rows of one statement (all of them: a half-read ``returning`` keeps the lock)."""
-        return list(self._connection.execute_sql(text, values).fetchall())
+        return list(self._execute(text, values).fetchall())
 
     def change(self, text: str, **values: object) -> int:
         """Run one statement; how many rows it changed."""
-        return int(self._connection.execute_sql(text, values).rowcount)
+        return int(self._execute(text, values).rowcount)
+
+    def _execute(self, text: str, values: dict[str, object]) -> sqlite3.Cursor:
+        """Run one statement. Raises ``LedgerError`` for what is no broken constraint."""
+        from peewee import DatabaseError, IntegrityError
+
+        try:
+            cursor: sqlite3.Cursor = self._connection.execute_sql(text, values)
+            return cursor
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
+            raise self._unusable(error) from error
 
     @contextmanager
     def writing(self, *, durable: bool = False) -> Iterator[None]:
-        """One write transaction; ``durable`` has it on disk when the block ends."""
+        """One write transaction; ``durable`` has it on disk when the block ends.
+
+        Inside another one it is a part of that, which alone decides on durability. Raises
+        ``LedgerError`` when another process keeps the write lock, or the disk is full.
+        """
+        from peewee import OperationalError
+
         connection = self._connection
-        if not durable or connection.in_transaction():
-            with connection.atomic("IMMEDIATE"):
-                yield
-            return
-        connection.execute_sql("pragma synchronous = full")
+        toggled = durable and not connection.in_transaction()
         try:
+            if toggled:
+                connection.execute_sql("pragma synchronous = full")
             with connection.atomic("IMMEDIATE"):
                 yield
+        except OperationalError as error:
+            raise self._unusable(error) from error
         finally:
-            connection.execute_sql("pragma synchronous = normal")
+            if toggled:
+                connection.execute_sql("pragma synchronous = normal")
+
+    def _unusable(self, error: Exception) -> LedgerError:
+        text = str(error)
+        hint = next((_HINTS[cause] for cause in _HINTS if cause in text), _RESTORE)
+        return LedgerError(f"the ledger {self.path} cannot be used: {clip(text, 200)}", hint=hint)
 
 
 def _refuse_network_file_system(folder: Path) -> None:

@@ -17,8 +17,12 @@ its lease matches no row: it is told ``LeaseLost`` and must stop. The cursor is 
 time: it moves only from where the slice began, so two jobs of one session cannot both account for
 the same words.
 
-One at a time. A unique index lets one job run per serial key. A claim first rescues the expired
-rows of its key; a unique violation means that another process was faster.
+One at a time. A unique index lets one job run per serial key. A claim first rescues what expired;
+a unique violation means that another process was faster. A job that crashed runs alone: it waits at
+the head of the order, and holds the others back, until nothing else runs.
+
+One extract waits per session. An extract that goes back to pending while a newer one waits takes
+over what that one was asked for; the newer one ends cancelled, ``job.merged``.
 
 Time. Everything written down is wall milliseconds; a lease that ends further ahead than any lease
 is given for, or a ``run_at`` further than 25 hours ahead, is a clock that stepped, and counts as
@@ -36,32 +40,37 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memoryd.jobs import candidates as candidates_kept
 from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.database import Database
-from memoryd.jobs.job import KINDS, Job, check_code, job_from_row, serial_key
+from memoryd.jobs.job import KINDS, Job, Kind, check_code, job_from_row, serial_key
 from memoryd.jobs.records import Records
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock
-from memoryd.memory.errors import LeaseLost
+from memoryd.memory.errors import LeaseLost, UsageError
 from memoryd.memory.ids import uuid7
 from memoryd.memory.plan import Plan, SliceRange
-from memoryd.memory.text import clip
+from memoryd.memory.text import clip, without_surrogates
 
 if TYPE_CHECKING:
     from memoryd.memory.policy import Candidate
 
 #: A ``run_at`` further ahead than this is a clock that stepped.
 RUN_HORIZON_MS = 25 * 3600 * 1000
+#: Nothing is put off for longer, so that what was meant never looks like a stepped clock.
+LONGEST_WAIT_MS = 24 * 3600 * 1000
 DETAIL_CHARACTERS = 500
+PAYLOAD_CHARACTERS = 4096
+TEXT_CHARACTERS = 4096
 PRUNE_BATCH = 1000
 
 
@@ -81,6 +90,8 @@ class Ledger:
     """The ledger of one home. Use from any thread; each thread has a connection of its own.
 
     ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask.
+    ``alive``, where the process sets it, names the attempts it is working on now: a rescue renews
+    those (a laptop that slept looks like a lease that ran out) instead of taking them away.
     """
 
     def __init__(self, path: Path, home: str, clock: Clock, *, lease_seconds: int = 300) -> None:
@@ -91,6 +102,7 @@ class Ledger:
         self.records = Records(self.db)
         self.budget = Budget(self.db, clock)
         self.breakers = Breakers(self.db, clock)
+        self.alive: Callable[[], Iterable[Job]] = tuple
         self._rng = random.Random()
 
     def open(self, *, check: bool = False) -> Ledger:
@@ -132,9 +144,10 @@ class Ledger:
         """Make a job for a session up to ``cutoff`` bytes; on disk when this returns.
 
         A finalize is known by (agent, session, cutoff), so the same end told twice makes one job;
-        an extract that is still pending reads further instead of being doubled.
+        an extract that is still pending reads further instead of being doubled. Raises
+        ``UsageError`` for what a row cannot hold.
         """
-        properties = KINDS[kind]
+        properties = _checked_kind(kind, cutoff, (agent, session, transcript, cwd))
         now = self.clock.now_ms()
         values = {
             "id": uuid7(now),
@@ -145,9 +158,9 @@ class Ledger:
             "agent": agent,
             "session": session,
             "trigger": check_code(trigger),
-            "reason": reason,
+            "reason": reason and check_code(reason),
             "cutoff": cutoff,
-            "payload": json.dumps(dict(payload or {}), sort_keys=True),
+            "payload": _small_json(payload or {}),
             "priority": properties.priority,
             "max_failures": properties.max_failures,
             "now": now,
@@ -157,7 +170,7 @@ class Ledger:
             if excluded is not None:
                 return Enqueued(None, False, excluded)
             if kind == "extract":
-                values.pop("idempotency_key")
+                values["idempotency_key"] = None
                 job = job_from_row(self.db.rows(sql.INSERT_EXTRACT, **values)[0])
                 return Enqueued(job, job.id == values["id"])
             rows = self.db.rows(sql.INSERT, **values)
@@ -170,17 +183,7 @@ class Ledger:
     ) -> str | None:
         """Remember the transcript; the exclusion code comes back where the session has one."""
         rows = self.db.rows(
-            """
-            insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at)
-            values (:agent, :session, :transcript, :cwd, :cutoff, :now)
-            on conflict (agent, session) do update set
-                transcript = case when excluded.transcript = '' then rollout.transcript
-                    else excluded.transcript end,
-                cwd = case when excluded.cwd = '' then rollout.cwd else excluded.cwd end,
-                last_cutoff = max(rollout.last_cutoff, excluded.last_cutoff),
-                seen_at = excluded.seen_at
-            returning excluded
-            """,
+            sql.SEE_ROLLOUT,
             agent=agent,
             session=session,
             transcript=transcript,
@@ -207,7 +210,7 @@ class Ledger:
                 agent=agent,
                 session=session,
             )
-            return sum(self._won(sql.CANCEL, id=row[0], code=code, now=now) for row in pending)
+            return sum(self._cancel(str(row[0]), code, now) for row in pending)
 
     # -- claim, heartbeat, rescue ----------------------------------------------------------------
 
@@ -215,51 +218,41 @@ class Ledger:
         """Take the next ready job (or just ``only``); None when there is none to take."""
         from peewee import IntegrityError
 
-        times = self._times()
-        ready = {**times, "id": only} if only else times
-        query = sql.THIS_READY if only else sql.NEXT_READY
-        if not self.db.rows(query, **ready):
+        which = {} if only is None else {"id": only}
+        if not self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which):
             return None
         try:
             with self.db.writing():
-                head = self.db.rows(query, **ready)
-                if not head:
-                    return None
-                self._rescue(serial=str(head[0][1]))
-                rows = self.db.rows(
-                    sql.CLAIM,
-                    **times,
-                    id=head[0][0],
-                    owner=owner,
-                    lease_expires_at=times["now"] + self.lease_ms,
-                )
-                if not rows:
-                    return None
-                job = job_from_row(rows[0])
-                self.db.change(
-                    "insert into attempt_log (job_id, attempt, owner, started_at)"
-                    " values (:id, :attempt, :owner, :now)",
-                    id=job.id,
-                    attempt=job.attempt,
-                    owner=owner,
-                    now=times["now"],
-                )
-                return job
+                return self._claim(owner, sql.CLAIM_THIS if which else sql.CLAIM, which)
         except IntegrityError:
             # The unique index on running serial keys: another process was faster.
             return None
 
+    def _claim(self, owner: str, text: str, which: dict[str, str]) -> Job | None:
+        # Read here, with the write lock held: a lease given while this process waited for the lock
+        # would look too far ahead on an earlier reading.
+        times = self._times()
+        self._rescue(times)
+        lease = times["now"] + self.lease_ms
+        rows = self.db.rows(text, **times, **which, owner=owner, lease_expires_at=lease)
+        if not rows:
+            return None
+        job = job_from_row(rows[0])
+        self.db.change(
+            sql.BEGIN_ATTEMPT, id=job.id, attempt=job.attempt, owner=owner, now=times["now"]
+        )
+        return job
+
     def heartbeat(self, job: Job) -> bool:
         """Extend the lease of this attempt. False: it was lost."""
-        now = self.clock.now_ms()
         with self.db.writing():
-            return self._won(
-                sql.HEARTBEAT,
-                id=job.id,
-                attempt=job.attempt,
-                lease_expires_at=now + self.lease_ms,
-                now=now,
-            )
+            return self._renew(job, self.clock.now_ms())
+
+    def _renew(self, job: Job, now: int) -> bool:
+        lease = now + self.lease_ms
+        return self._won(
+            sql.HEARTBEAT, id=job.id, attempt=job.attempt, lease_expires_at=lease, now=now
+        )
 
     def rescue(self, *, everything: bool = False) -> int:
         """Return the jobs whose lease ran out; how many.
@@ -267,48 +260,69 @@ class Ledger:
         ``everything`` takes every running row: right only for the process that holds the home's
         lock and has claimed nothing yet, because then nobody else can be working.
         """
-        if not self.db.rows("select 1 from job where status = 'running' limit 1"):
+        if not self.db.rows(sql.EXPIRED, **self._times(), all=int(everything)):
             return 0
         with self.db.writing():
-            return self._rescue(everything=everything)
+            return self._rescue(self._times(), everything=everything)
 
-    def _rescue(self, *, everything: bool = False, serial: str | None = None) -> int:
-        times = self._times()
-        rows = self.db.rows(
-            sql.EXPIRED,
-            all=int(everything),
-            serial_key=serial,
-            now=times["now"],
-            lease_horizon=times["lease_horizon"],
-        )
+    def _rescue(self, times: dict[str, int], *, everything: bool = False) -> int:
+        rows = self.db.rows(sql.EXPIRED, **times, all=int(everything))
+        if not rows:
+            return 0
+        ours = {(job.id, job.attempt) for job in self.alive()}
         returned = 0
         for job in map(job_from_row, rows):
-            decision = retry.after_crash(job, times["now"])
-            won = self._won(
-                sql.RESCUE,
-                id=job.id,
-                attempt=job.attempt,
-                seen_lease=job.lease_expires_at,
-                status=decision.status,
-                run_at=decision.run_at,
-                detail="the attempt's lease ran out: its process died or stood still",
-                finished_at=times["now"] if decision.status == "failed" else None,
-                now=times["now"],
-            )
-            if won:
-                self._end_attempt(job, "crashed", "", times["now"])
-                returned += 1
+            if (job.id, job.attempt) in ours:
+                self._renew(job, times["now"])
+            else:
+                returned += self._take_back(job, times["now"])
         return returned
+
+    def _take_back(self, job: Job, now: int) -> bool:
+        """Count a crash of the attempt that holds ``job``; False when it is not held any more."""
+        decision = retry.after_crash(job, now)
+        if decision.status == "pending":
+            self._absorb(job, now)
+        won = self._won(
+            sql.RESCUE,
+            id=job.id,
+            attempt=job.attempt,
+            seen_lease=job.lease_expires_at,
+            status=decision.status,
+            run_at=decision.run_at,
+            detail="the attempt's lease ran out: its process died or stood still",
+            finished_at=now if decision.status == "failed" else None,
+            now=now,
+        )
+        if won:
+            self._end_attempt(job, "crashed", "", now)
+        return won
+
+    def _absorb(self, job: Job, now: int) -> None:
+        """Before an extract waits again: take over what another one waits for, one a session."""
+        if job.kind != "extract":
+            return
+        newer = self.db.rows(sql.ABSORB, id=job.id, agent=job.agent, session=job.session, now=now)
+        for cutoff, trigger, reason, payload in newer:
+            self.db.change(
+                sql.GROW,
+                id=job.id,
+                cutoff=cutoff,
+                trigger=trigger,
+                reason=reason,
+                payload=payload,
+            )
 
     # -- how an attempt ends ---------------------------------------------------------------------
 
     def snooze(self, job: Job, until_ms: int, reason: str, detail: str = "") -> None:
-        """Put the job off until ``until_ms`` at no cost. Raises ``LeaseLost``."""
+        """Put the job off until ``until_ms``, a day at most, at no cost. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
         with self._fenced(
             sql.SNOOZE,
             job,
-            run_at=until_ms,
+            waits=True,
+            run_at=min(until_ms, now + LONGEST_WAIT_MS),
             reason=check_code(reason),
             detail=clip(detail, DETAIL_CHARACTERS) or None,
             now=now,
@@ -318,7 +332,7 @@ class Ledger:
     def release(self, job: Job) -> None:
         """Give the job back at no cost: a drain ran out of time. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
-        with self._fenced(sql.RELEASE, job, now=now):
+        with self._fenced(sql.RELEASE, job, waits=True, now=now):
             self._end_attempt(job, "released", "", now)
 
     def fail(self, job: Job, code: str, detail: str, *, base_seconds: int = 15) -> str:
@@ -328,6 +342,7 @@ class Ledger:
         with self._fenced(
             sql.FAIL,
             job,
+            waits=decision.status == "pending",
             status=decision.status,
             code=check_code(code),
             detail=clip(detail, DETAIL_CHARACTERS),
@@ -356,17 +371,23 @@ class Ledger:
             )
 
     @contextmanager
-    def _fenced(self, text: str, job: Job, **values: object) -> Iterator[None]:
-        """One transaction that begins with a fenced change of ``job``. Raises ``LeaseLost``."""
+    def _fenced(
+        self, text: str, job: Job, *, waits: bool = False, **values: object
+    ) -> Iterator[None]:
+        """One transaction that begins with a fenced change of ``job``. Raises ``LeaseLost``.
+
+        ``waits``: the change makes the job pending.
+        """
         with self.db.writing():
+            if waits:
+                self._absorb(job, self.clock.now_ms())
             if not self._won(text, id=job.id, attempt=job.attempt, **values):
                 raise LeaseLost(f"attempt {job.attempt} of job {job.id} lost its lease")
             yield
 
     def _end_attempt(self, job: Job, ending: str, detail: str, now: int) -> None:
         self.db.change(
-            "update attempt_log set ended_at = :now, ending = :ending, detail = :detail"
-            " where job_id = :id and attempt = :attempt",
+            sql.END_ATTEMPT,
             now=now,
             ending=ending,
             detail=detail or None,
@@ -375,7 +396,10 @@ class Ledger:
         )
 
     def count_call(self, job: Job, input_tokens: int, output_tokens: int) -> None:
-        """Add one provider call to the attempt's log line."""
+        """Add one provider call to the attempt's own log line.
+
+        Not fenced: an attempt that lost its lease has spent the call all the same.
+        """
         with self.db.writing():
             self.db.change(
                 "update attempt_log set calls = calls + 1, input_tokens = input_tokens + :input,"
@@ -417,76 +441,28 @@ class Ledger:
         Guard: the fence, no other plan of the serial key, and the cursor still before the slice.
         Raises ``LeaseLost`` when any of them does not hold.
         """
-        from peewee import IntegrityError
-
         now = self.clock.now_ms()
         part = plan.slice
-        try:
-            with self.db.writing(durable=True):
-                # The guard of begin_slice again, in the transaction that keeps the plan.
-                fence = {"id": job.id, "attempt": job.attempt}
-                held = self.db.rows(
-                    "select 1 from job where id = :id and attempt = :attempt"
-                    " and status = 'running'",
-                    **fence,
-                )
-                if not held or self.cursor(part.agent, part.session) != part.first - 1:
-                    raise LeaseLost(f"slice {part} is not job {job.id}'s any more")
-                self.db.change(
-                    "insert into plan (serial_key, job_id, attempt, agent, session, first, last,"
-                    " plan, recorded_at) values (:serial_key, :id, :attempt, :agent, :session,"
-                    " :first, :last, :plan, :now)",
-                    **fence,
-                    serial_key=job.serial_key,
-                    agent=part.agent,
-                    session=part.session,
-                    first=part.first,
-                    last=part.last,
-                    plan=plan.to_json(),
-                    now=now,
-                )
-                for ordinal, candidate in enumerate(candidates):
-                    self._keep_candidate(job, part, ordinal, candidate, now)
-        except IntegrityError as error:
-            raise LeaseLost(f"another plan stands for {job.serial_key}") from error
+        fence = {"id": job.id, "attempt": job.attempt}
+        with self.db.writing(durable=True):
+            held = self.db.rows(sql.HELD, **fence)
+            if not held or self.cursor(part.agent, part.session) != part.first - 1:
+                raise LeaseLost(f"slice {part} is not job {job.id}'s any more")
+            kept = self._won(
+                sql.KEEP_PLAN,
+                **fence,
+                serial_key=job.serial_key,
+                agent=part.agent,
+                session=part.session,
+                first=part.first,
+                last=part.last,
+                plan=plan.to_json(),
+                now=now,
+            )
+            if not kept:
+                raise LeaseLost(f"another plan stands for {job.serial_key}")
+            candidates_kept.keep(self.db, job.id, part, candidates, now)
         seams.reach("plan.recorded")
-
-    def _keep_candidate(
-        self, job: Job, part: SliceRange, ordinal: int, candidate: Candidate, now: int
-    ) -> None:
-        states = {"apply": "planned", "review": "pending", "ignore": "ignored"}
-        self.db.change(
-            "insert into candidate (id, job_id, agent, session, first, last, ordinal, statement,"
-            " category, explicitness, sensitivity, confidence, evidence, risk, decision, reason,"
-            " detail, state, store, path, created_at)"
-            " values (:id, :job, :agent, :session, :first, :last, :ordinal, :statement, :category,"
-            " :explicitness, :sensitivity, :confidence, :evidence, :risk, :decision, :reason,"
-            " :detail, :state, :store, :path, :now)",
-            id=candidate.id,
-            job=job.id,
-            agent=part.agent,
-            session=part.session,
-            first=part.first,
-            last=part.last,
-            ordinal=ordinal,
-            statement=candidate.statement,
-            category=candidate.category,
-            explicitness=candidate.explicitness,
-            sensitivity=candidate.sensitivity,
-            confidence=candidate.confidence,
-            evidence=json.dumps(
-                [[span.message_id, span.seq, span.span] for span in candidate.evidence],
-                ensure_ascii=False,
-            ),
-            risk=candidate.risk,
-            decision=candidate.decision,
-            reason=check_code(candidate.reason),
-            detail=clip(candidate.detail, DETAIL_CHARACTERS),
-            state=states[candidate.decision],
-            store=candidate.store,
-            path=candidate.path,
-            now=now,
-        )
 
     def advance(
         self,
@@ -505,73 +481,78 @@ class Ledger:
         """
         now = self.clock.now_ms()
         ending = sql.COMPLETE if outcome is not None else sql.PROGRESS
-        values = {"outcome": check_code(outcome)} if outcome is not None else {}
-        with self._fenced(ending, job, now=now, **values):
+        with self._fenced(ending, job, now=now, outcome=outcome and check_code(outcome)):
             self._move_cursor(part, now)
             self.db.change(
                 "delete from plan where serial_key = :serial_key and first = :first",
                 serial_key=job.serial_key,
                 first=part.first,
             )
-            self._settle_candidates(part, set(changed), set(appended))
+            candidates_kept.settle(self.db, part, changed=changed, appended=appended)
             if outcome is not None:
                 self._end_attempt(job, "completed", outcome, now)
         seams.reach("cursor.advanced")
 
     def _move_cursor(self, part: SliceRange, now: int) -> None:
-        where = {"agent": part.agent, "session": part.session, "now": now}
-        self.db.change(
-            "insert into cursor (agent, session, seq, updated_at)"
-            " values (:agent, :session, 0, :now) on conflict (agent, session) do nothing",
-            **where,
+        moved = self._won(
+            sql.MOVE_CURSOR,
+            agent=part.agent,
+            session=part.session,
+            before=part.first - 1,
+            last=part.last,
+            now=now,
         )
-        if not self._won(sql.MOVE_CURSOR, **where, last=part.last, before=part.first - 1):
+        if not moved:
             raise LeaseLost(f"the cursor is not before slice {part} any more")
-
-    def _settle_candidates(self, part: SliceRange, changed: set[str], appended: set[str]) -> None:
-        where = {
-            "agent": part.agent,
-            "session": part.session,
-            "first": part.first,
-            "last": part.last,
-        }
-        planned = self.db.rows(
-            "select id from candidate where agent = :agent and session = :session"
-            " and first = :first and last = :last and state = 'planned'",
-            **where,
-        )
-        for (identifier,) in planned:
-            state = "changed" if identifier in changed else "applied"
-            state = "appended" if identifier in appended else state
-            self.db.change(
-                "update candidate set state = :state where id = :id", state=state, id=identifier
-            )
 
     # -- people ----------------------------------------------------------------------------------
 
     def cancel(self, job: Job) -> bool:
         """Call the job off. False: it is finished, or its plan stands and is being written."""
-        now = self.clock.now_ms()
         with self.db.writing(durable=True):
-            won = self._won(sql.CANCEL, id=job.id, code="job.cancelled", now=now)
-            if won and job.status == "running":
-                self._end_attempt(job, "cancelled", "", now)
-            return won
+            return self._cancel(job.id, "job.cancelled", self.clock.now_ms())
+
+    def _cancel(self, job_id: str, code: str, now: int) -> bool:
+        rows = self.db.rows(sql.CANCEL, id=job_id, code=code, now=now)
+        for (attempt,) in rows:
+            self.db.change(
+                sql.END_ATTEMPT,
+                id=job_id,
+                attempt=attempt,
+                ending="cancelled",
+                detail=None,
+                now=now,
+            )
+        return bool(rows)
 
     def retry(self, job: Job, *, skip: bool = False) -> bool:
         """Make a failed or cancelled job pending again; False when it is neither.
 
-        ``skip`` first moves the cursor past the slice the job failed on.
+        ``skip`` first moves the cursor past the slice the job failed on: that of the plan that
+        stands for its session, which is dropped with its candidates, else the job's own.
         """
         now = self.clock.now_ms()
         with self.db.writing(durable=True):
-            if not self._won(sql.RETRY, id=job.id, now=now):
+            if not self.db.rows(sql.ENDED_BADLY, id=job.id):
                 return False
-            if skip and job.slice_first is not None and job.slice_last is not None:
-                part = SliceRange(job.agent, job.session, job.slice_first, job.slice_last)
-                if self.cursor(job.agent, job.session) == part.first - 1:
-                    self._move_cursor(part, now)
+            part = self._failing_slice(job) if skip else None
+            self._absorb(job, now)
+            self.db.change(sql.RETRY, id=job.id, now=now)
+            if part is not None and self.cursor(job.agent, job.session) == part.first - 1:
+                self._move_cursor(part, now)
+                self.db.change("delete from plan where serial_key = :key", key=job.serial_key)
+                candidates_kept.skip(self.db, part)
             return True
+
+    def _failing_slice(self, job: Job) -> SliceRange | None:
+        plan = self.standing_plan(job)
+        if plan is not None:
+            return plan.slice
+        rows = self.db.rows(
+            "select slice_first, slice_last from job where id = :id and slice_first is not null",
+            id=job.id,
+        )
+        return SliceRange(job.agent, job.session, *rows[0]) if rows else None
 
     def prune(self, keep: int) -> int:
         """Delete all but the newest ``keep`` completed and cancelled jobs; how many went."""
@@ -598,7 +579,30 @@ class Ledger:
         return None if rows[0][0] is None else int(rows[0][0])
 
     def idle(self) -> bool:
-        """Whether no job runs and none is ready now."""
-        times = self._times()
+        """Whether no job runs and none is due."""
         running = self.db.rows("select 1 from job where status = 'running' limit 1")
-        return not running and not self.db.rows(sql.NEXT_READY, **times)
+        return not running and not self.db.rows(sql.ANY_DUE, **self._times())
+
+
+def _checked_kind(kind: str, cutoff: int, texts: tuple[str, ...]) -> Kind:
+    """The properties of ``kind``. Raises ``UsageError`` for a request that no row can hold."""
+    if kind not in KINDS:
+        raise UsageError(
+            f"there is no kind of job {clip(kind, 40)!r}", hint=f"one of: {', '.join(KINDS)}"
+        )
+    if not 0 <= cutoff < 1 << 63:
+        raise UsageError(f"a cutoff is a number of bytes, not {clip(str(cutoff), 40)}")
+    for text in texts:
+        if len(text) > TEXT_CHARACTERS or "\0" in text or text != without_surrogates(text):
+            raise UsageError(
+                f"{clip(ascii(text), 60)} cannot be kept in the ledger",
+                hint=f"names and paths are valid UTF-8, at most {TEXT_CHARACTERS} characters",
+            )
+    return KINDS[kind]
+
+
+def _small_json(payload: Mapping[str, object]) -> str:
+    text = json.dumps(dict(payload), sort_keys=True)
+    if len(text) > PAYLOAD_CHARACTERS:
+        raise UsageError(f"a payload has at most {PAYLOAD_CHARACTERS} characters of JSON")
+    return text

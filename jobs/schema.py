@@ -7,6 +7,7 @@ knows is refused: an older memoryd must not write what a newer one laid out.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,7 @@ create table candidate (
     created_at bigint not null
 );
 create index candidate_job on candidate (job_id, first, ordinal);
+create index candidate_planned on candidate (agent, session, first) where state = 'planned';
 
 create table rollout (
     agent text not null,
@@ -180,6 +182,6 @@ def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:
 
 def _back_up(database: SqliteDatabase, backups: Path, version: int, now_ms: int) -> None:
     make_directory(backups)
-    copy = backups / f"memoryd-schema{version}-{now_ms}.sqlite"
+    copy = backups / f"memoryd-schema{version}-{now_ms}-{os.getpid()}.sqlite"
     database.execute_sql("vacuum into ?", (str(copy),))
     copy.chmod(0o600)

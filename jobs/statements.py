@@ -19,55 +19,94 @@ _EXPIRED = "(lease_expires_at <= :now or lease_expires_at > :lease_horizon)"
 #: The same for the time a job waits for: at most 25 hours ahead is meant.
 _DUE = "(run_at <= :now or run_at > :run_horizon)"
 
-#: Makes a job; guard: its idempotency key is new.
-INSERT = f"""
+_MAKE = """
 insert into job (id, home, kind, idempotency_key, serial_key, agent, session, trigger, reason,
     cutoff, payload, priority, status, run_at, max_failures, created_at, updated_at)
 values (:id, :home, :kind, :idempotency_key, :serial_key, :agent, :session, :trigger, :reason,
     :cutoff, :payload, :priority, 'pending', :now, :max_failures, :now, :now)
+"""
+
+#: Makes a job; guard: its idempotency key is new.
+INSERT = f"""{_MAKE}
 on conflict (idempotency_key) do nothing
 returning {COLUMNS}
 """
 
 #: Makes an extract, or lets the one pending for the session read further. Guard: its uniqueness.
-INSERT_EXTRACT = f"""
-insert into job (id, home, kind, idempotency_key, serial_key, agent, session, trigger, reason,
-    cutoff, payload, priority, status, run_at, max_failures, created_at, updated_at)
-values (:id, :home, :kind, null, :serial_key, :agent, :session, :trigger, :reason,
-    :cutoff, :payload, :priority, 'pending', :now, :max_failures, :now, :now)
+INSERT_EXTRACT = f"""{_MAKE}
 on conflict (kind, agent, session) where status = 'pending' and kind = 'extract'
-do update set cutoff = max(job.cutoff, excluded.cutoff), reason = excluded.reason,
-    trigger = excluded.trigger, payload = excluded.payload, updated_at = excluded.updated_at
+do update set
+    cutoff = case when excluded.cutoff > job.cutoff then excluded.cutoff else job.cutoff end,
+    reason = excluded.reason, trigger = excluded.trigger, payload = excluded.payload,
+    updated_at = excluded.updated_at
 returning {COLUMNS}
 """
 
-#: The next job a worker could take: due, its serial key free, and not beside a job that crashed.
-NEXT_READY = f"""
-select id, serial_key from job
-where status = 'pending' and {_DUE}
-    and not exists (select 1 from job other where other.status = 'running'
-        and not (other.lease_expires_at <= :now or other.lease_expires_at > :lease_horizon)
-        and (other.serial_key = job.serial_key or other.crashes > 0 or job.crashes > 0))
+#: Remembers a session's transcript; says whether it is excluded.
+SEE_ROLLOUT = """
+insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at)
+values (:agent, :session, :transcript, :cwd, :cutoff, :now)
+on conflict (agent, session) do update set
+    transcript = case when excluded.transcript = '' then rollout.transcript
+        else excluded.transcript end,
+    cwd = case when excluded.cwd = '' then rollout.cwd else excluded.cwd end,
+    last_cutoff = case when excluded.last_cutoff > rollout.last_cutoff then excluded.last_cutoff
+        else rollout.last_cutoff end,
+    seen_at = excluded.seen_at
+returning excluded
+"""
+
+#: Whether anything is due, blocked or not: asked before the write lock is taken.
+ANY_DUE = f"select 1 from job where status = 'pending' and {_DUE} limit 1"
+
+#: The same of one job.
+THIS_DUE = f"select 1 from job where id = :id and status = 'pending' and {_DUE}"
+
+#: The first of those whose serial key is free.
+_HEAD = f"""
+select id from job
+where status = 'pending' and {_DUE} and not exists (select 1 from job other
+    where other.status = 'running' and other.serial_key = job.serial_key)
 order by priority, run_at, id limit 1
 """
 
-#: One given job, under the same conditions.
-THIS_READY = f"""
-select id, serial_key from job
-where id = :id and status = 'pending' and {_DUE}
-    and not exists (select 1 from job other where other.status = 'running'
-        and not (other.lease_expires_at <= :now or other.lease_expires_at > :lease_horizon)
-        and (other.serial_key = job.serial_key or other.crashes > 0 or job.crashes > 0))
-"""
-
-#: Takes it; guard: pending and due. The unique index on the serial key of running jobs decides
-#: between two that got here together.
-CLAIM = f"""
+_TAKE = """
 update job set status = 'running', attempt = attempt + 1, lease_owner = :owner,
     lease_expires_at = :lease_expires_at, wait_reason = null, started_at = :now,
     updated_at = :now
-where id = :id and status = 'pending' and {_DUE}
+"""
+
+#: A job that crashed runs alone. At the head it holds the others back until it can: else a long
+#: queue would keep it waiting for ever.
+_ALONE = """
+not exists (select 1 from job other where other.status = 'running'
+    and (other.crashes > 0 or job.crashes > 0))
+"""
+
+#: Takes the head; guard: it is pending and due, its serial key is free, and it may run beside what
+#: runs. The unique index on the serial key of running jobs decides between two that got here
+#: together.
+CLAIM = f"""{_TAKE}
+where id = ({_HEAD}) and status = 'pending' and {_ALONE}
 returning {COLUMNS}
+"""
+
+#: Takes one given job, under the same guard.
+CLAIM_THIS = f"""{_TAKE}
+where id = :id and status = 'pending' and {_DUE} and {_ALONE} and not exists (
+    select 1 from job other where other.status = 'running' and other.serial_key = job.serial_key)
+returning {COLUMNS}
+"""
+
+#: Begins the attempt's line in the log.
+BEGIN_ATTEMPT = """
+insert into attempt_log (job_id, attempt, owner, started_at) values (:id, :attempt, :owner, :now)
+"""
+
+#: Ends it; guard: it has not ended.
+END_ATTEMPT = """
+update attempt_log set ended_at = :now, ending = :ending, detail = :detail
+where job_id = :id and attempt = :attempt and ended_at is null
 """
 
 #: Extends the lease; guard: the fence.
@@ -75,12 +114,8 @@ HEARTBEAT = f"""
 update job set lease_expires_at = :lease_expires_at, updated_at = :now where {_FENCE}
 """
 
-#: Running jobs whose lease is over, of one serial key or of all.
-EXPIRED = f"""
-select {COLUMNS} from job
-where status = 'running' and (:all = 1 or {_EXPIRED})
-    and (:serial_key is null or serial_key = :serial_key)
-"""
+#: Running jobs whose lease is over, or all of them.
+EXPIRED = f"select {COLUMNS} from job where status = 'running' and (:all = 1 or {_EXPIRED})"
 
 #: Returns one of them, or gives it up; guard: the fence, and the lease is still the one seen.
 RESCUE = f"""
@@ -97,11 +132,27 @@ update job set status = 'pending', run_at = :run_at, wait_reason = :reason, erro
 where {_FENCE}
 """
 
-#: Gives it back untouched (a drain that ran out of time); guard: the fence.
+#: Gives it back untouched, its place in the order included; guard: the fence.
 RELEASE = f"""
-update job set status = 'pending', run_at = :now, lease_owner = null, lease_expires_at = null,
-    updated_at = :now
+update job set status = 'pending', lease_owner = null, lease_expires_at = null, updated_at = :now
 where {_FENCE}
+"""
+
+#: Calls off the extract that waits for the session of one about to wait again, which takes over
+#: what was asked. Guard: it is another.
+ABSORB = """
+update job set status = 'cancelled', outcome_code = 'job.merged', wait_reason = null,
+    updated_at = :now, finished_at = :now
+where kind = 'extract' and agent = :agent and session = :session and status = 'pending'
+    and id <> :id
+returning cutoff, trigger, reason, payload
+"""
+
+#: Takes it over; guard: an extract.
+GROW = """
+update job set cutoff = case when :cutoff > cutoff then :cutoff else cutoff end,
+    trigger = :trigger, reason = :reason, payload = :payload
+where id = :id and kind = 'extract'
 """
 
 #: Counts a failure; ``status`` is pending (retry at ``run_at``) or failed. Guard: the fence.
@@ -140,7 +191,11 @@ update job set status = 'cancelled', outcome_code = :code, wait_reason = null, l
     lease_expires_at = null, updated_at = :now, finished_at = :now
 where id = :id and status in ('pending', 'running')
     and not exists (select 1 from plan where plan.job_id = job.id)
+returning attempt
 """
+
+#: Whether a person may ask again.
+ENDED_BADLY = "select 1 from job where id = :id and status in ('failed', 'cancelled')"
 
 #: A person asks again; guard: failed or cancelled.
 RETRY = """
@@ -150,13 +205,23 @@ update job set status = 'pending', failures = 0, crashes = 0, snoozes = 0, run_a
 where id = :id and status in ('failed', 'cancelled')
 """
 
-#: Wakes jobs that waited for a provider; guard: pending with that reason.
+#: Wakes the jobs that wait for a provider; guard: pending with such a reason.
 WAKE = """
 update job set run_at = :now, updated_at = :now
-where status = 'pending' and wait_reason = :reason and run_at > :now
+where status = 'pending' and wait_reason in ('provider.unavailable', 'provider.permanent')
+    and run_at > :now
 """
 
-#: Deletes what retention allows, oldest first, a bounded batch; guard: completed or cancelled.
+#: Says whom not to ask.
+KEEP_BREAKER = """
+insert into breaker (provider, state, strikes, until, reason, detail, since)
+values (:provider, :state, :strikes, :until, :reason, :detail, :since)
+on conflict (provider) do update set state = excluded.state, strikes = excluded.strikes,
+    until = excluded.until, reason = excluded.reason, detail = excluded.detail,
+    since = excluded.since
+"""
+
+#: Deletes what is beyond the newest ``keep``, a bounded batch; guard: completed or cancelled.
 PRUNE = """
 delete from job where id in (
     select id from job
@@ -165,17 +230,38 @@ delete from job where id in (
 returning id
 """
 
-#: Moves the cursor; guard: it stands where the slice began.
+#: Moves the cursor on; guard: it stands where the slice began, at 0 where there is none.
 MOVE_CURSOR = """
-update cursor set seq = :last, updated_at = :now
-where agent = :agent and session = :session and seq = :before and :last >= seq
+insert into cursor (agent, session, seq, updated_at)
+select :agent, :session, cast(:last as bigint), cast(:now as bigint)
+where :last >= :before and (:before = 0
+    or exists (select 1 from cursor where agent = :agent and session = :session))
+on conflict (agent, session) do update set seq = excluded.seq, updated_at = excluded.updated_at
+    where cursor.seq = :before
 """
+
+#: Keeps a plan; guard: none stands for the serial key.
+KEEP_PLAN = """
+insert into plan (serial_key, job_id, attempt, agent, session, first, last, plan, recorded_at)
+values (:serial_key, :id, :attempt, :agent, :session, :first, :last, :plan, :now)
+on conflict (serial_key) do nothing
+"""
+
+#: Whether the attempt still holds its job: the fence alone.
+HELD = f"select 1 from job where {_FENCE}"
 
 #: Books a call; guard: the day's calls and tokens allow it.
 RESERVE = """
 update budget set calls = calls + 1, tokens = tokens + :tokens
 where day = :day and provider = :provider
     and calls + 1 <= :max_calls and tokens + :tokens <= :max_tokens
+"""
+
+#: Replaces what was booked by what was spent.
+SETTLE = """
+update budget set tokens = case when tokens - :reserved + :spent > 0
+    then tokens - :reserved + :spent else 0 end
+where day = :day and provider = :provider
 """
 
 #: Lets one job through an open breaker; guard: its time has come (the next one is then later).

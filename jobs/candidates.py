@@ -1,0 +1,94 @@
+"""Candidates as rows: kept with the plan of their slice, settled when it has been applied.
+
+A row outlives its job. ``state`` says what became of it: ``planned`` until the slice is applied,
+then ``applied``, ``appended`` or ``changed`` (it met a person's edit) or ``skipped``; ``pending``
+waits for review; ``ignored`` is what policy turned down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memoryd.jobs.database import Database
+from memoryd.jobs.job import check_code
+from memoryd.memory.plan import SliceRange
+from memoryd.memory.text import clip
+
+if TYPE_CHECKING:
+    from memoryd.memory.policy import Candidate
+
+DETAIL_CHARACTERS = 500
+_FIRST_STATE = {"apply": "planned", "review": "pending", "ignore": "ignored"}
+_INSERT = """
+insert into candidate (id, job_id, agent, session, first, last, ordinal, statement, category,
+    explicitness, sensitivity, confidence, evidence, risk, decision, reason, detail, state, store,
+    path, created_at)
+values (:id, :job, :agent, :session, :first, :last, :ordinal, :statement, :category,
+    :explicitness, :sensitivity, :confidence, :evidence, :risk, :decision, :reason, :detail, :state,
+    :store, :path, :now)
+"""
+#: Those of a slice that its plan was to apply. Guard of all that follows: still planned.
+_PLANNED = """
+where state = 'planned' and agent = :agent and session = :session and first = :first
+    and last = :last
+"""
+
+
+def keep(
+    db: Database, job_id: str, part: SliceRange, candidates: Iterable[Candidate], now: int
+) -> None:
+    """Keep the candidates of one slice, in their order. Runs in the caller's transaction."""
+    for ordinal, candidate in enumerate(candidates):
+        spans = [[span.message_id, span.seq, span.span] for span in candidate.evidence]
+        db.change(
+            _INSERT,
+            **_slice(part),
+            id=candidate.id,
+            job=job_id,
+            ordinal=ordinal,
+            statement=candidate.statement,
+            category=candidate.category,
+            explicitness=candidate.explicitness,
+            sensitivity=candidate.sensitivity,
+            confidence=candidate.confidence,
+            evidence=json.dumps(spans, ensure_ascii=False),
+            risk=candidate.risk,
+            decision=candidate.decision,
+            reason=check_code(candidate.reason),
+            detail=clip(candidate.detail, DETAIL_CHARACTERS),
+            state=_FIRST_STATE[candidate.decision],
+            store=candidate.store,
+            path=candidate.path,
+            now=now,
+        )
+
+
+def settle(
+    db: Database, part: SliceRange, *, changed: Iterable[str], appended: Iterable[str]
+) -> None:
+    """Say what became of a slice's planned candidates: ``changed``, ``appended``, else applied."""
+    for state, identifiers in (("appended", appended), ("changed", changed)):
+        for identifier in identifiers:
+            db.change(
+                f"update candidate set state = :state {_PLANNED} and id = :id",
+                **_slice(part),
+                state=state,
+                id=identifier,
+            )
+    db.change(f"update candidate set state = 'applied' {_PLANNED}", **_slice(part))
+
+
+def skip(db: Database, part: SliceRange) -> None:
+    """A person passed over the slice: its planned candidates will not be applied."""
+    db.change(f"update candidate set state = 'skipped' {_PLANNED}", **_slice(part))
+
+
+def _slice(part: SliceRange) -> dict[str, object]:
+    return {
+        "agent": part.agent,
+        "session": part.session,
+        "first": part.first,
+        "last": part.last,
+    }
