@@ -48,7 +48,7 @@ def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] | None = 
     leaves the old file, and False comes back. Raises ``OSError``; then the old file still stands
     and no temporary file is left.
     """
-    temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         with os.fdopen(descriptor, "wb") as file:

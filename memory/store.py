@@ -1,0 +1,275 @@
+"""A store: one directory of markdown with one writer lock, one baseline and one list of tombstones.
+
+Only these files of it are memory, and only they are ever read, written or committed here: in a
+project ``<type>/*.md``, ``archive/<type>/*.md`` and ``tombstones.jsonl`` (its ``MEMORY.md`` is
+derived); in a profile ``USER.md``, ``MEMORY.md``, ``SOUL.md``, ``promotions.json`` and
+``tombstones.jsonl``. Nothing is followed: a symbolic link, a pipe or a folder in the place of a
+file is not read and not written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.memory import index
+from memoryd.memory.errors import NoteError, StoreBusy, StoreError
+from memoryd.memory.files import make_directory, sha256, sync_directory, write_atomic
+from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
+from memoryd.memory.notes import ARCHIVE, TYPES, Note, NoteType, file_name, parse
+
+#: The largest file that is read; a larger one is reported as unreadable.
+MAX_FILE_BYTES = 1 << 20
+
+TOMBSTONES = "tombstones.jsonl"
+INDEX = "MEMORY.md"
+PROFILE_PREFIX = "profile-"
+
+_FOLDERS = (*TYPES, *(f"{ARCHIVE}/{name}" for name in TYPES))
+_PROFILE_FILES = frozenset({"USER.md", "MEMORY.md", "SOUL.md", "promotions.json", TOMBSTONES})
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A file in a note's place that is no readable note, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Store:
+    """One store of ``home``. Nothing is made by looking; ``baseline.ensure`` makes what is missing.
+
+    ``key`` is the project's key, or ``profile-<id>``; plans name stores by it.
+    """
+
+    home: Home
+    key: str
+    root: Path
+
+    @classmethod
+    def for_project(cls, home: Home, key: str) -> Store:
+        """The memory of the project with this key."""
+        return cls(home, _safe_key(key), home.projects / key / "memory")
+
+    @classmethod
+    def for_profile(cls, home: Home, profile: str) -> Store:
+        """The files of one profile."""
+        return cls(home, PROFILE_PREFIX + _safe_key(profile), home.root / "profiles" / profile)
+
+    @classmethod
+    def open(cls, home: Home, key: str) -> Store:
+        """The store a plan calls ``key``."""
+        if key.startswith(PROFILE_PREFIX):
+            return cls.for_profile(home, key.removeprefix(PROFILE_PREFIX))
+        return cls.for_project(home, key)
+
+    @classmethod
+    def all(cls, home: Home) -> list[Store]:
+        """Every store of ``home`` that has a baseline, in the order of their paths."""
+        names = sorted(path.name for path in home.baselines.glob("*.git"))
+        stores = [cls.open(home, name.removesuffix(".git")) for name in names]
+        return sorted(stores, key=lambda store: store.root)
+
+    @property
+    def is_profile(self) -> bool:
+        """A profile's files rather than a project's memory."""
+        return self.key.startswith(PROFILE_PREFIX)
+
+    @property
+    def git_dir(self) -> Path:
+        """The baseline repository."""
+        return self.home.baselines / f"{self.key}.git"
+
+    @property
+    def lock_path(self) -> Path:
+        """The file whose lock is the right to write."""
+        return self.home.locks / f"{self.key}.lock"
+
+    @contextlib.contextmanager
+    def writer_lock(self, timeout: float = 0.0) -> Iterator[None]:
+        """Hold the right to write; not re-entrant. Raises ``StoreBusy`` after ``timeout`` s."""
+        lock = FileLock(self.lock_path)
+        if not lock.acquire(timeout):
+            raise StoreBusy(
+                f"the store {self.key} is being written by process {lock.holder() or 'unknown'}",
+                hint="try again in a moment",
+            )
+        with lock:
+            yield
+
+    def holds(self, path: str) -> bool:
+        """Whether ``path`` is the name of a file of memory in this store (it need not exist)."""
+        if self.is_profile or path == TOMBSTONES:
+            return path in _PROFILE_FILES
+        folder, _, name = path.rpartition("/")
+        return folder in _FOLDERS and _is_note_name(name)
+
+    def paths(self) -> list[str]:
+        """Every file of memory there is, readable or not, sorted."""
+        if self.is_profile:
+            return sorted(name for name in _PROFILE_FILES if os.path.lexists(self.root / name))
+        found = [TOMBSTONES] if os.path.lexists(self.root / TOMBSTONES) else []
+        for folder in _FOLDERS:
+            found += [f"{folder}/{name}" for name in self._names(folder) if _is_note_name(name)]
+        return sorted(found)
+
+    def notes(self) -> list[Note]:
+        """Every readable note, archived ones too, sorted by path."""
+        return self._survey()[0]
+
+    def unreadable(self) -> list[Unreadable]:
+        """Every file in a note's place that ``notes`` leaves out, with the reason."""
+        return self._survey()[1]
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file of memory, None where there is none.
+
+        Raises ``StoreError`` for a path outside memory, a link, what is no file, a file over
+        ``MAX_FILE_BYTES`` and one that cannot be read.
+        """
+        full = self._safe(path)
+        try:
+            descriptor = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _refused(path, error.strerror or "it cannot be opened") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _refused(path, "it is not a plain file")
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise _refused(path, f"it is larger than {MAX_FILE_BYTES} bytes")
+        return data
+
+    def digest(self, path: str) -> str | None:
+        """The sha256 of a file of memory, None where there is none. Raises as ``read`` does."""
+        data = self.read(path)
+        return None if data is None else sha256(data)
+
+    def replace(self, path: str, data: bytes, *, found: str | None) -> bool:
+        """Put ``data`` at ``path`` if the file still has the sha256 ``found`` (None: no file).
+
+        False when it changed meanwhile; then nothing was done. Raises ``StoreError`` as ``read``
+        does, and for data too large to be read back. The caller holds the writer lock.
+        """
+        if len(data) > MAX_FILE_BYTES:
+            raise _refused(path, f"it would be larger than {MAX_FILE_BYTES} bytes")
+        full = self._safe(path)
+        try:
+            make_directory(full.parent)
+            return write_atomic(full, data, still=lambda: self.digest(path) == found)
+        except OSError as error:
+            raise _refused(path, error.strerror or "it cannot be written") from error
+
+    def remove(self, path: str, *, found: str) -> bool:
+        """Take the file away if it still has the sha256 ``found``; False when it changed."""
+        full = self._safe(path)
+        if self.digest(path) != found:
+            return False
+        try:
+            full.unlink()
+            sync_directory(full.parent)
+        except OSError as error:
+            raise _refused(path, error.strerror or "it cannot be removed") from error
+        return True
+
+    def changed_at_ms(self, path: str) -> int:
+        """When the file, or where it is gone the folder it was in, was last changed (ms)."""
+        place = self._safe(path)
+        while not os.path.lexists(place) and place != self.root:
+            place = place.parent
+        return place.lstat().st_mtime_ns // 1_000_000 if os.path.lexists(place) else 0
+
+    def free_path(self, type: NoteType, name: str, *, archived: bool = False) -> str:
+        """A path for a new note called ``name`` that no file has, in any case or normal form."""
+        folder = f"{ARCHIVE}/{type}" if archived else type
+        taken = {_folded(other) for other in self._names(folder)}
+        stem = file_name(name).removesuffix(".md")
+        chosen, count = f"{stem}.md", 1
+        while _folded(chosen) in taken:
+            count += 1
+            chosen = f"{stem}-{count}.md"
+        return f"{folder}/{chosen}"
+
+    def write_index(self) -> None:
+        """Write ``MEMORY.md``, the derived index of a project; leave it when it says the same."""
+        if self.is_profile:
+            return
+        text = index.render(note for note in self.notes() if not note.archived)
+        path = self.root / INDEX
+        try:
+            if path.is_symlink() or not path.is_file() or path.read_bytes() != text.encode():
+                make_directory(self.root)
+                write_atomic(path, text.encode())
+        except OSError as error:
+            raise _refused(INDEX, error.strerror or "it cannot be written") from error
+
+    def _survey(self) -> tuple[list[Note], list[Unreadable]]:
+        notes: list[Note] = []
+        unreadable: list[Unreadable] = []
+        for path in [] if self.is_profile else self.paths():
+            if path == TOMBSTONES:
+                continue
+            try:
+                data = self.read(path)
+                if data is not None:
+                    notes.append(parse(data, path))
+            except NoteError as error:
+                unreadable.append(Unreadable(path, error.message.removeprefix(f"{path}: ")))
+            except StoreError as error:
+                unreadable.append(Unreadable(path, error.hint))
+        return notes, unreadable
+
+    def _names(self, folder: str) -> list[str]:
+        place = self.root / folder
+        if any(part.is_symlink() for part in (place, place.parent) if part != self.root):
+            return []
+        try:
+            return [found.name for found in place.iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _refused(folder, error.strerror or "it cannot be listed") from error
+
+    def _safe(self, path: str) -> Path:
+        """The full path of a file of memory, none of whose folders below the root is a link."""
+        if not self.holds(path):
+            raise StoreError(f"{path!r} is no file of memory", hint="notes are <type>/<name>.md")
+        full = self.root / path
+        for folder in full.relative_to(self.root).parents:
+            if folder.parts and (self.root / folder).is_symlink():
+                raise _refused(path, f"{folder} is a symbolic link")
+        return full
+
+
+def _safe_key(key: str) -> str:
+    if not key or key in {".", ".."} or {"/", "\0"} & set(key) or len(os.fsencode(key)) > 240:
+        raise StoreError(f"{key!r} cannot name a store", hint="`memoryd project list` shows them")
+    return key
+
+
+def _is_note_name(name: str) -> bool:
+    return (
+        name.endswith(".md")
+        and not name.startswith(".")
+        and not {"/", "\0"} & set(name)
+        and len(os.fsencode(name)) <= 255
+    )
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _refused(path: str, reason: str) -> StoreError:
+    return StoreError(f"{path} cannot be used", hint=reason)
