@@ -34,7 +34,7 @@ def fire(
     *arguments: str,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    before: Callable[[], None] | None = None,
+    before: Callable[[], object] | None = None,
 ) -> None:
     """Run the installed hook as an agent does; it must exit 0 and print nothing."""
     done = subprocess.run(
@@ -95,7 +95,7 @@ def test_a_finished_session_becomes_one_envelope(root: Path, tmp_path: Path) -> 
 
 def test_folders_and_files_are_private_whatever_the_umask(root: Path) -> None:
     """A home made by the hook is 0700 throughout and the envelope 0600."""
-    fire(root, make_input(), before=lambda: os.umask(0) and None)
+    fire(root, make_input(), before=lambda: os.umask(0))
 
     (path,) = (root / "inbox").iterdir()
     modes = [stat.S_IMODE(item.stat().st_mode) for item in (root, root / "inbox", path)]
