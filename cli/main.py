@@ -1,1 +1,133 @@
-"""memoryd's command line."""
+"""``memoryd``: the command line. Each command is imported only when it is the one that runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from memoryd.memory.errors import ConfigError, MemorydError
+
+EXIT_FAILED = 1
+EXIT_UNUSABLE_CONFIGURATION = 78
+EXIT_INTERRUPTED = 130
+
+#: Command -> (module, attribute, what ``--help`` says of it). Kept here so that ``--help`` imports
+#: none of them.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "cancel": ("queue", "cancel", "Call a job off."),
+    "config": ("config", "config", "Show or check the configuration."),
+    "demo": ("demo", "demo", "Show memoryd at work in a temporary home."),
+    "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
+    "list": ("queue", "list_jobs", "List the newest jobs."),
+    "memory": ("memory", "memory", "Read, delete and undo what is remembered."),
+    "prune": ("queue", "prune", "Delete old finished jobs."),
+    "retry": ("queue", "retry", "Try a failed or cancelled job again."),
+    "run": ("run", "run", "Run the daemon in the foreground."),
+    "service": ("service", "service", "Run memoryd in the background, from login on."),
+    "show": ("queue", "show", "Tell all about one job."),
+    "status": ("status", "status", "Say how the queue and the daemon are."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported; None where there is none of that name."""
+        import importlib
+
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"memoryd.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, but an unknown name is answered with the nearest known one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            close = difflib.get_close_matches(args[0], list(COMMANDS), n=1)
+            meant = f" Did you mean `memoryd {close[0]}`?" if close else ""
+            ctx.fail(f"There is no command {args[0][:60]!r}.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``--help``, from the table, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][2]) for name in sorted(COMMANDS)])
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"memoryd {version('memoryd')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: memoryd demo",
+)
+@click.option(
+    "--home", metavar="DIR", help="The home to use instead of $MEMORYD_HOME or ~/.memoryd."
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Print the version and leave.",
+)
+@click.pass_context
+def cli(context: click.Context, home: str | None) -> None:
+    """The memory of your coding agents: finished sessions become markdown that is yours."""
+    context.obj = home
+
+
+def main() -> NoReturn:
+    """Run the command line; the exit code is 0, 1 (failed), 2 (usage) or 78 (configuration)."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except MemorydError as error:
+        fail(error)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain while it closes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def fail(error: MemorydError, code: int = EXIT_FAILED) -> NoReturn:
+    """Say on standard error what is wrong and what to do next, and leave with ``code``."""
+    click.echo(f"memoryd: {error.message}", err=True)
+    if isinstance(error, ConfigError):
+        for problem in error.problems[1:]:
+            click.echo(f"  {problem}", err=True)
+    if error.hint:
+        click.echo(f"  {error.hint}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""``memoryd enqueue``: have a session distilled, now or when the daemon comes to it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memoryd.cli.common import home_option, json_option, open_queue, printable, say
+from memoryd.memory.errors import UsageError
+from memoryd.memory.home import Home
+
+if TYPE_CHECKING:
+    from memoryd.jobs.job import Job
+    from memoryd.jobs.ledger import Enqueued, Ledger
+    from memoryd.memory.config import Config
+
+#: How long ``--wait`` waits for a daemon.
+WAIT_SECONDS = 3600.0
+
+
+@click.command(
+    epilog="Example: memoryd enqueue finalize --agent codex --transcript rollout.jsonl --wait"
+)
+@click.argument("kind", type=click.Choice(["finalize", "extract"]))
+@click.option("--agent", required=True, help="Whose session it is, such as claude-code or codex.")
+@click.option("--session", help="The session's id; found from the transcript when left out.")
+@click.option(
+    "--transcript",
+    type=click.Path(path_type=Path),
+    help="The agent's record; found from the session when left out.",
+)
+@click.option("--wait", is_flag=True, help="Wait for the outcome; works without a daemon too.")
+@home_option
+@json_option
+def enqueue(
+    kind: str,
+    agent: str,
+    session: str | None,
+    transcript: Path | None,
+    wait: bool,
+    home: Home,
+    as_json: bool,
+) -> None:
+    """Have a session distilled, up to the last whole line its transcript has now."""
+    from memoryd.daemon.client import Client
+    from memoryd.sessions.lines import whole_lines_end
+
+    session, transcript = _find(agent, session, transcript)
+    ledger, config = open_queue(home)
+    made = ledger.enqueue(
+        kind,
+        agent,
+        session,
+        cutoff=whole_lines_end(transcript),
+        transcript=str(transcript),
+        cwd="",
+        trigger="cli",
+        reason="asked",
+    )
+    if made.job is None:
+        raise UsageError(
+            f"session {session} is never distilled ({made.excluded})",
+            hint="a kill switch was set while it ran, or it was forgotten",
+        )
+    if not wait:
+        Client(home.socket(os.environ)).ring()
+        say(_values(made.job, made.created), _line(made.job, made.created), as_json)
+        return
+    job = _wait(home, ledger, config, made)
+    say(_values(job, made.created), _line(job, made.created), as_json)
+    if job.status != "completed":
+        sys.exit(1)
+
+
+def _find(agent: str, session: str | None, transcript: Path | None) -> tuple[str, Path]:
+    """Both, from either. Raises ``UsageError`` where that is not possible."""
+    from memoryd.jobs.workplace import find_transcript
+    from memoryd.sessions.agents import adapter_for
+
+    adapter = adapter_for(agent)
+    if transcript is None:
+        if session is None:
+            raise click.UsageError("Name the session with --session, --transcript or both.")
+        transcript = find_transcript(os.environ, agent, session)
+        if transcript is None:
+            raise UsageError(
+                f"{agent} has no transcript of session {session[:80]}",
+                hint="name the file with --transcript",
+            )
+    transcript = transcript.expanduser().absolute()
+    if not transcript.is_file():
+        raise UsageError(
+            f"there is no transcript {transcript}", hint="check the path given to --transcript"
+        )
+    return session or adapter.session_of(transcript), transcript
+
+
+def _wait(home: Home, ledger: Ledger, config: Config, made: Enqueued) -> Job:
+    """The job when it has come to rest, worked by the daemon or, without one, here."""
+    from memoryd.daemon.once import run_once
+
+    assert made.job is not None
+    if not made.job.at_rest:
+        run_once(home, config, os.environ, only=made.job.id)
+    return ledger.records.job(made.job.id)
+
+
+def _values(job: Job, created: bool) -> dict[str, object]:
+    return {"created": created, "job": asdict(job)}
+
+
+def _line(job: Job, created: bool) -> str:
+    state = job.shown_status
+    came = job.outcome_code or job.wait_reason or job.error_code
+    about = f" ({came})" if came else ""
+    known = "" if created else ", asked for before"
+    more = f"\n  {printable(job.error_detail)}" if job.error_detail else ""
+    return f"job {job.id[-8:]} {state}{about}{known}{more}"

@@ -1,0 +1,173 @@
+"""The commands on jobs: ``list``, ``show``, ``retry``, ``cancel``, ``prune``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from memoryd.cli.common import (
+    age,
+    home_option,
+    json_option,
+    open_queue,
+    printable,
+    say,
+    table,
+    when,
+)
+from memoryd.memory.errors import UsageError
+from memoryd.memory.home import Home
+
+if TYPE_CHECKING:
+    from memoryd.jobs.job import Job
+    from memoryd.jobs.records import Attempt, KeptCandidate
+
+_STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
+
+
+@click.command("list", epilog="Example: memoryd list --status failed")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only jobs with this status.")
+@click.option("--kind", type=click.Choice(["finalize", "extract"]), help="Only jobs of this kind.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@home_option
+@json_option
+def list_jobs(status: str | None, kind: str | None, limit: int, home: Home, as_json: bool) -> None:
+    """List the newest jobs, the newest first."""
+    ledger, _ = open_queue(home)
+    jobs = ledger.records.jobs(status=status, kind=kind, limit=limit)
+    rows = [
+        (
+            job.id[-8:],
+            job.kind,
+            job.shown_status,
+            job.agent,
+            job.session[-12:],
+            age(job.created_at),
+            job.outcome_code or job.wait_reason or job.error_code or "",
+        )
+        for job in jobs
+    ]
+    heads = ("JOB", "KIND", "STATUS", "AGENT", "SESSION", "AGE", "OUTCOME")
+    text = table(heads, rows) if rows else "no jobs; `memoryd enqueue` makes one"
+    say({"jobs": [asdict(job) for job in jobs]}, text, as_json)
+
+
+@click.command(epilog="Example: memoryd show 5f3a9c21")
+@click.argument("job_id", metavar="JOB")
+@home_option
+@json_option
+def show(job_id: str, home: Home, as_json: bool) -> None:
+    """Tell all about JOB (any ending of its id that is unique): attempts, candidates, reasons."""
+    ledger, _ = open_queue(home)
+    job = ledger.records.job(job_id)
+    attempts = ledger.records.attempts(job)
+    candidates = ledger.records.candidates(job.id)
+    values = {
+        "job": asdict(job),
+        "attempts": [asdict(attempt) for attempt in attempts],
+        "candidates": [asdict(candidate) for candidate in candidates],
+    }
+    text = "\n".join((*_job_lines(job), *_attempt_lines(attempts), *_candidate_lines(candidates)))
+    say(values, text, as_json)
+
+
+@click.command(epilog="Example: memoryd retry 5f3a9c21 --skip")
+@click.argument("job_id", metavar="JOB")
+@click.option("--skip", is_flag=True, help="First give up the part of the session it failed on.")
+@home_option
+@json_option
+def retry(job_id: str, skip: bool, home: Home, as_json: bool) -> None:
+    """Try the failed or cancelled JOB again, with its failures forgotten."""
+    import os
+
+    from memoryd.daemon.client import Client
+
+    ledger, _ = open_queue(home)
+    job = ledger.records.job(job_id)
+    if not ledger.retry(job, skip=skip):
+        raise UsageError(
+            f"job {job.id[-8:]} is {job.shown_status}",
+            hint="only a failed or cancelled job can be tried again",
+        )
+    Client(home.socket(os.environ)).ring()
+    say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} pending", as_json)
+
+
+@click.command(epilog="Example: memoryd cancel 5f3a9c21")
+@click.argument("job_id", metavar="JOB")
+@home_option
+@json_option
+def cancel(job_id: str, home: Home, as_json: bool) -> None:
+    """Call JOB off, before anything of it is written."""
+    ledger, _ = open_queue(home)
+    job = ledger.records.job(job_id)
+    if not ledger.cancel(job):
+        now = ledger.records.job(job.id)
+        if now.status in {"pending", "running"}:
+            raise UsageError(
+                f"too late: job {job.id[-8:]} is being written",
+                hint=f"take it back afterwards with `memoryd memory undo {job.id[-8:]}`",
+            )
+        raise UsageError(
+            f"job {job.id[-8:]} is {now.shown_status}",
+            hint=f"what it wrote is taken back with `memoryd memory undo {job.id[-8:]}`",
+        )
+    say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} cancelled", as_json)
+
+
+@click.command(epilog="Example: memoryd prune --keep 100")
+@click.option(
+    "--keep", type=click.IntRange(0, 1_000_000), help="Finished jobs to keep; else as configured."
+)
+@home_option
+@json_option
+def prune(keep: int | None, home: Home, as_json: bool) -> None:
+    """Delete all but the newest completed and cancelled jobs. Failed ones stay, and all notes."""
+    ledger, config = open_queue(home)
+    kept = config.queue.keep_finished if keep is None else keep
+    pruned = ledger.prune(kept)
+    say({"pruned": pruned, "kept": kept}, f"{pruned} jobs pruned, the newest {kept} kept", as_json)
+
+
+def _job_lines(job: Job) -> list[str]:
+    came = job.outcome_code or job.wait_reason or job.error_code
+    lines = [
+        f"job       {job.id}",
+        f"kind      {job.kind} (made by {job.trigger}, {job.reason or 'no reason given'})",
+        f"status    {job.shown_status}" + (f": {came}" if came else ""),
+        f"session   {job.agent} {job.session}, up to byte {job.cutoff}",
+        f"made      {when(job.created_at)}   finished {when(job.finished_at)}",
+        f"attempts  {job.attempt}, failures {job.failures} of {job.max_failures}",
+    ]
+    if job.status == "pending":
+        lines.append(f"next      {when(job.run_at)}")
+    if job.error_detail:
+        lines.append(f"detail    {printable(job.error_detail)}")
+    return lines
+
+
+def _attempt_lines(attempts: list[Attempt]) -> list[str]:
+    if not attempts:
+        return []
+    lines = ["", "attempts"]
+    for attempt in attempts:
+        how = attempt.ending or "running"
+        why = f" {attempt.detail}" if attempt.detail else ""
+        calls = f", {attempt.calls} calls" if attempt.calls else ""
+        lines.append(f"  {attempt.attempt}. {when(attempt.started_at)} {how}{why}{calls}")
+    return lines
+
+
+def _candidate_lines(candidates: list[KeptCandidate]) -> list[str]:
+    lines = ["", f"candidates ({len(candidates)})"] if candidates else []
+    for candidate in candidates:
+        lines.append(
+            f"  {candidate.decision:<6} {printable(candidate.statement) or '(unreadable)'}"
+        )
+        lines.append(f"         {candidate.reason}: {printable(candidate.detail)}")
+        if candidate.path:
+            lines.append(f"         {candidate.state}: {candidate.path}")
+        lines += [f"         said: {printable(span)}" for _, _, span in candidate.evidence]
+    return lines

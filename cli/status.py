@@ -1,0 +1,72 @@
+"""``memoryd status``: how the queue and the daemon are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from memoryd.cli.common import age, home_option, json_option, open_queue, say, when
+from memoryd.memory.home import Home
+
+
+@click.command(epilog="Example: memoryd status --json")
+@home_option
+@json_option
+def status(home: Home, as_json: bool) -> None:
+    """Say how the queue and the daemon are; works with the daemon running or not."""
+    from memoryd.daemon.client import Client
+    from memoryd.jobs.report import report
+
+    ledger, config = open_queue(home)
+    values = Client(home.socket(os.environ)).status()
+    if values is None:
+        values = asdict(report(home, ledger, config, os.environ)) | {"daemon": None}
+    say(values, "\n".join(_lines(values)), as_json)
+
+
+def _lines(values: dict[str, Any]) -> list[str]:
+    counts = values["counts"]
+    jobs = ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+    lines = [f"home      {values['home']}", f"daemon    {_daemon(values['daemon'])}"]
+    lines.append(f"jobs      {jobs}")
+    if values["oldest_pending_at"] is not None:
+        lines.append(f"oldest    pending for {age(values['oldest_pending_at'])}")
+    for reason, count in sorted(values["waiting"].items()):
+        until = f", next look {age(values['next_due_at'])}" if values["next_due_at"] else ""
+        lines.append(f"waiting   {count} for {reason}{until}")
+    lines.append(f"provider  {_provider(values)}")
+    if values["inbox"]:
+        lines.append(f"inbox     {values['inbox']} envelopes not yet taken in")
+    if values["bad_envelopes"]:
+        lines.append(f"inbox     {values['bad_envelopes']} unreadable, kept in inbox/bad/")
+    if values["switches"]:
+        lines.append(f"switches  {', '.join(values['switches'])} set: sessions are passed over")
+    held = (values["daemon"] or {}).get("held_stores", {})
+    lines += [f"held      {key}: {reason}" for key, reason in sorted(held.items())]
+    return lines
+
+
+def _daemon(daemon: dict[str, Any] | None) -> str:
+    if daemon is None:
+        return "not running; start it with `memoryd run` or `memoryd service install`"
+    working = f", working {len(daemon['working'])}" if daemon["working"] else ", idle"
+    return f"pid {daemon['pid']}, up {age(daemon['started_at'])}{working}"
+
+
+def _provider(values: dict[str, Any]) -> str:
+    name = str(values["provider"])
+    if name == "rules":
+        return "rules (offline, free)"
+    spent = (
+        f"{name}, today {values['calls_today']} of {values['daily_calls']} calls,"
+        f" {values['tokens_today']} of {values['daily_tokens']} tokens"
+    )
+    breaker = values["breaker"]
+    if breaker is None:
+        return spent
+    if breaker["state"] == "stopped":
+        return f"{spent}; stopped: {breaker['detail']}"
+    return f"{spent}; away since {when(breaker['since'])}, next try {age(breaker['until'])}"
