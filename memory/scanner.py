@@ -98,7 +98,7 @@ _UNBOUND = r"(?:dan|jailbroken|unrestricted|unfiltered|developer mode|root)\b"
 
 
 def _phrase(name: str, literal: str, phrase: str) -> tuple[str, str, re.Pattern[str]]:
-    """A row for lower-case text: in ``phrase`` a space is any white space, and ``…`` up to four words."""
+    """A row for lower-case text: a space is any white space, ``…`` up to four words."""
     expression = phrase.replace("… ", r"(?:\w{1,12}\s{1,8}){0,4}").replace(" ", r"\s{1,8}")
     return name, literal, re.compile(expression)
 

@@ -225,7 +225,9 @@ _UNITS = [
         "api_key", "-eyJ", "eyJhbGciOiJIUzI1NiJ9.",
         "://a:", "://", ":@", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA ", "AKIA", "xoxb-",
         "AKIA" + "QWERTYUIOP123456 ", "-u a:", "Bearer ", "basic ", "ignore ", "ignore all ",
-        "reveal the ", "token '", 'token": "', "\\n", " ", "٠", "é", "İ", "token --", "gh_", "SG.a",]  # fmt: skip
+        "reveal the ", "token '", 'token": "', "\\n", " ", "٠", "é", "İ",
+    "token --", "gh_", "SG.a",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", _UNITS)
