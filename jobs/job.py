@@ -18,7 +18,7 @@ STATUSES: dict[Status, str] = {
     "running": "a worker holds its lease",
     "completed": "done; the outcome code says what came of it; pruned past retention",
     "failed": "gave up after its failures; stays until a person retries or prunes it",
-    "cancelled": "called off by a person or by an exclusion; pruned past retention",
+    "cancelled": "called off by a person, an exclusion or a merge; pruned past retention",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from memoryd.jobs.database import Database
@@ -54,10 +55,14 @@ class KeptCandidate:
     decision: str
     reason: str
     detail: str
-    #: ``planned``, ``applied``, ``appended``, ``changed``, ``pending`` (review) or ``ignored``.
+    #: What became of it (``candidates.py``).
     state: str
     store: str | None
     path: str | None
+
+
+#: What may be typed for a job: the whole id, or an ending of it.
+_ID_ENDING = re.compile(r"[0-9a-fA-F-]{1,36}")
 
 
 class Records:
@@ -68,22 +73,23 @@ class Records:
 
     def job(self, identifier: str) -> Job:
         """The job with this id or with the only id that ends so. Raises ``UsageError``."""
+        if not _ID_ENDING.fullmatch(identifier):
+            raise _unknown(identifier)
+        exact = self.find(identifier.lower())
+        if exact is not None:
+            return exact
         rows = self.db.rows(
-            f"select {COLUMNS} from job where id = :id or id like :ending escape '\\' limit 2",
-            id=identifier,
-            ending="%" + identifier.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"),
+            f"select {COLUMNS} from job where id like :ending limit 2",
+            ending="%" + identifier.lower(),
         )
-        if len(rows) == 1 and identifier:
-            return job_from_row(rows[0])
-        if not rows or not identifier:
+        if not rows:
+            raise _unknown(identifier)
+        if len(rows) > 1:
             raise UsageError(
-                f"no job has an id that ends with {clip(identifier, 60)!r}",
-                hint="`memoryd list` shows the jobs and their ids",
+                f"more than one job has an id that ends with {identifier!r}",
+                hint="type more of it; `memoryd list --json` shows whole ids",
             )
-        raise UsageError(
-            f"more than one job has an id that ends with {clip(identifier, 60)!r}",
-            hint="type more of it; `memoryd list --json` shows whole ids",
-        )
+        return job_from_row(rows[0])
 
     def find(self, identifier: str) -> Job | None:
         """The job with exactly this id; None when it was pruned or never was."""
@@ -91,16 +97,17 @@ class Records:
         return job_from_row(rows[0]) if rows else None
 
     def by_key(self, key: str) -> Job | None:
+        """The job with this idempotency key; None when it was pruned or never was."""
         rows = self.db.rows(f"select {COLUMNS} from job where idempotency_key = :key", key=key)
         return job_from_row(rows[0]) if rows else None
 
     def jobs(
         self, *, status: str | None = None, kind: str | None = None, limit: int = 50
     ) -> list[Job]:
-        """The newest jobs first, at most ``limit``."""
+        """The newest jobs first (an id begins with the time it was made), at most ``limit``."""
         rows = self.db.rows(
             f"select {COLUMNS} from job where (:status is null or status = :status)"
-            " and (:kind is null or kind = :kind) order by created_at desc, id desc limit :limit",
+            " and (:kind is null or kind = :kind) order by id desc limit :limit",
             status=status,
             kind=kind,
             limit=limit,
@@ -194,3 +201,10 @@ class Records:
             for operation in plan.operations
             if operation.after is not None
         }
+
+
+def _unknown(identifier: str) -> UsageError:
+    return UsageError(
+        f"no job has an id that ends with {clip(identifier, 60)!a}",
+        hint="`memoryd list` shows the jobs and their ids",
+    )

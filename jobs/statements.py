@@ -56,8 +56,11 @@ on conflict (agent, session) do update set
 returning excluded
 """
 
-#: Whether anything is due, blocked or not: asked before the write lock is taken.
-ANY_DUE = f"select 1 from job where status = 'pending' and {_DUE} limit 1"
+#: Whether there is anything to do, a rescue included: asked before the write lock is taken.
+ANY_DUE = f"""
+select 1 where exists (select 1 from job where status = 'pending' and {_DUE})
+    or exists (select 1 from job where status = 'running' and {_EXPIRED})
+"""
 
 #: The same of one job.
 THIS_DUE = f"select 1 from job where id = :id and status = 'pending' and {_DUE}"
