@@ -27,6 +27,9 @@ from memoryd.memory.notes import ARCHIVE, TYPES, Note, NoteType, file_name, pars
 #: The largest file that is read; a larger one is reported as unreadable.
 MAX_FILE_BYTES = 1 << 20
 
+#: Tombstones only grow, by some 500 bytes each.
+MAX_TOMBSTONES_BYTES = 64 << 20
+
 TOMBSTONES = "tombstones.jsonl"
 INDEX = "MEMORY.md"
 PROFILE_PREFIX = "profile-"
@@ -146,9 +149,9 @@ class Store:
             os.close(descriptor)
             raise _refused(path, "it is not a plain file")
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise _refused(path, f"it is larger than {MAX_FILE_BYTES} bytes")
+            data = file.read(_limit(path) + 1)
+        if len(data) > _limit(path):
+            raise _refused(path, f"it is larger than {_limit(path)} bytes")
         return data
 
     def digest(self, path: str) -> str | None:
@@ -162,8 +165,8 @@ class Store:
         False when it changed meanwhile; then nothing was done. Raises ``StoreError`` as ``read``
         does, and for data too large to be read back. The caller holds the writer lock.
         """
-        if len(data) > MAX_FILE_BYTES:
-            raise _refused(path, f"it would be larger than {MAX_FILE_BYTES} bytes")
+        if len(data) > _limit(path):
+            raise _refused(path, f"it would be larger than {_limit(path)} bytes")
         full = self._safe(path)
         try:
             make_directory(full.parent)
@@ -265,6 +268,10 @@ def _is_note_name(name: str) -> bool:
         and not {"/", "\0"} & set(name)
         and len(os.fsencode(name)) <= 255
     )
+
+
+def _limit(path: str) -> int:
+    return MAX_TOMBSTONES_BYTES if path == TOMBSTONES else MAX_FILE_BYTES
 
 
 def _folded(name: str) -> str:
