@@ -54,7 +54,7 @@ def test_a_pending_extract_reads_further_instead_of_being_doubled(ledger: Ledger
     late = request(ledger, kind="extract", cutoff=200)
 
     assert not grown.created and grown.job is not None and grown.job.id == first.id
-    assert (300, "compact") == (grown.job.cutoff, grown.job.reason)
+    assert (grown.job.cutoff, grown.job.reason) == (300, "compact")
     assert late.job is not None and late.job.cutoff == 300
 
 
@@ -96,8 +96,8 @@ def test_an_extract_that_waits_again_takes_over_the_newer_one(
 
     kept = again(ledger, older)
     gone = again(ledger, newer)
-    assert ("pending", 200, "compact") == (kept.status, kept.cutoff, kept.reason)
-    assert ("cancelled", "job.merged") == (gone.status, gone.outcome_code)
+    assert (kept.status, kept.cutoff, kept.reason) == ("pending", 200, "compact")
+    assert (gone.status, gone.outcome_code) == ("cancelled", "job.merged")
 
 
 def test_an_extract_that_gives_up_leaves_the_newer_one_alone(ledger: Ledger) -> None:
@@ -110,8 +110,8 @@ def test_an_extract_that_gives_up_leaves_the_newer_one_alone(ledger: Ledger) -> 
 
     status = ledger.fail(again(ledger, job), "answer.unusable", "no JSON")
 
-    assert "failed" == status
-    assert "pending" == again(ledger, newer).status
+    assert status == "failed"
+    assert again(ledger, newer).status == "pending"
 
 
 def test_an_excluded_session_gets_no_job_but_is_remembered(ledger: Ledger) -> None:
@@ -120,7 +120,7 @@ def test_an_excluded_session_gets_no_job_but_is_remembered(ledger: Ledger) -> No
 
     answer = request(ledger, cutoff=500)
 
-    assert (None, False, "session.excluded") == (answer.job, answer.created, answer.excluded)
+    assert (answer.job, answer.created, answer.excluded) == (None, False, "session.excluded")
     rollout = ledger.records.rollout("claude-code", "s1")
     assert rollout is not None and rollout.last_cutoff == 500
 
@@ -132,7 +132,7 @@ def test_a_request_without_a_path_keeps_the_path_that_is_known(ledger: Ledger) -
 
     rollout = ledger.records.rollout("claude-code", "s1")
     assert rollout is not None
-    assert ("/t.jsonl", "/code", 100) == (rollout.transcript, rollout.cwd, rollout.last_cutoff)
+    assert (rollout.transcript, rollout.cwd, rollout.last_cutoff) == ("/t.jsonl", "/code", 100)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_claims_go_by_priority_then_time_then_id(ledger: Ledger, clock: FakeCloc
 
     order = [claim(ledger).session for _ in range(4)]
 
-    assert ["a", "b", "c", "d"] == order
+    assert order == ["a", "b", "c", "d"]
     assert ledger.claim("worker") is None
 
 
@@ -179,10 +179,10 @@ def test_a_claim_is_an_attempt_with_a_lease_and_a_line_in_the_log(
 
     job = claim(ledger, "worker-1")
 
-    assert ("running", 1, "worker-1") == (job.status, job.attempt, job.lease_owner)
+    assert (job.status, job.attempt, job.lease_owner) == ("running", 1, "worker-1")
     assert clock.now_ms() + LEASE_SECONDS * 1000 == job.lease_expires_at
     (line,) = ledger.records.attempts(job)
-    assert (1, "worker-1", None) == (line.attempt, line.owner, line.ended_at)
+    assert (line.attempt, line.owner, line.ended_at) == (1, "worker-1", None)
 
 
 def test_a_job_runs_not_before_its_time(ledger: Ledger, clock: FakeClock) -> None:
@@ -200,7 +200,7 @@ def test_one_session_is_worked_by_one_at_a_time(ledger: Ledger) -> None:
     make_job(ledger, "s1")
     make_job(ledger, "s2", kind="extract")
 
-    assert "s2" == claim(ledger).session
+    assert claim(ledger).session == "s2"
     assert ledger.claim("worker") is None
 
 
@@ -249,7 +249,7 @@ def test_a_live_lease_is_not_rescued(ledger: Ledger, clock: FakeClock) -> None:
     job = claim(ledger)
     clock.advance(LEASE_SECONDS - 0.001)
 
-    assert 0 == ledger.rescue()
+    assert ledger.rescue() == 0
     assert job == again(ledger, job)
 
 
@@ -259,17 +259,17 @@ def test_a_first_crash_is_retried_at_once_and_counted(ledger: Ledger, clock: Fak
     job = claim(ledger)
     clock.advance(LEASE_SECONDS)
 
-    assert 1 == ledger.rescue()
+    assert ledger.rescue() == 1
 
     row = again(ledger, job)
     assert ("pending", 1, 1, job.cutoff) == (row.status, row.failures, row.crashes, row.cutoff)
-    assert ("attempt.crashed", None, None) == (
+    assert (
         row.error_code,
         row.lease_owner,
         row.lease_expires_at,
-    )
-    assert "crashed" == ledger.records.attempts(job)[0].ending
-    assert 2 == claim(ledger).attempt
+    ) == ("attempt.crashed", None, None)
+    assert ledger.records.attempts(job)[0].ending == "crashed"
+    assert claim(ledger).attempt == 2
 
 
 def test_later_crashes_wait_longer_and_the_last_gives_up(ledger: Ledger, clock: FakeClock) -> None:
@@ -284,8 +284,8 @@ def test_later_crashes_wait_longer_and_the_last_gives_up(ledger: Ledger, clock: 
         waits.append((row.run_at - clock.now_ms()) // 1000)
         clock.advance(2 * HOUR)
 
-    assert [0, 15, 60, 240, 0] == waits
-    assert ("failed", "attempt.crashed") == (row.status, row.error_code)
+    assert waits == [0, 15, 60, 240, 0]
+    assert (row.status, row.error_code) == ("failed", "attempt.crashed")
     assert row.finished_at is not None
     assert ledger.claim("worker") is None
 
@@ -307,8 +307,8 @@ def test_a_start_rescues_every_running_row(ledger: Ledger) -> None:
     make_job(ledger, "s1", status="running")
     make_job(ledger, "s2", status="running")
 
-    assert 2 == ledger.rescue(everything=True)
-    assert {"retrying": 2} == ledger.records.counts()
+    assert ledger.rescue(everything=True) == 2
+    assert ledger.records.counts() == {"retrying": 2}
 
 
 def test_a_rescue_with_nothing_to_rescue_takes_no_write_lock(
@@ -319,7 +319,7 @@ def test_a_rescue_with_nothing_to_rescue_takes_no_write_lock(
     claim(ledger)
     other = open_ledger(tmp_path, clock)
     with other.db.writing():
-        assert 0 == ledger.rescue()
+        assert ledger.rescue() == 0
 
 
 def test_an_empty_claim_takes_no_write_lock(
@@ -343,10 +343,10 @@ def test_attempts_alive_in_this_process_are_renewed_not_rescued(
 
     other = claim(ledger)
 
-    assert "s2" == other.session
-    assert 0 == ledger.rescue()
+    assert other.session == "s2"
+    assert ledger.rescue() == 0
     row = again(ledger, asleep)
-    assert ("running", 1, 0) == (row.status, row.attempt, row.failures)
+    assert (row.status, row.attempt, row.failures) == ("running", 1, 0)
     assert clock.now_ms() + LEASE_SECONDS * 1000 == row.lease_expires_at
 
 
@@ -356,7 +356,7 @@ def test_a_lease_too_far_ahead_counts_as_past(ledger: Ledger, clock: FakeClock) 
     claim(ledger)
     clock.step(-HOUR)
 
-    assert 1 == ledger.rescue()
+    assert ledger.rescue() == 1
 
 
 def test_a_clock_stepped_forward_costs_one_rescue(ledger: Ledger, clock: FakeClock) -> None:
@@ -376,7 +376,7 @@ def test_a_run_at_over_25_hours_ahead_counts_as_due(ledger: Ledger, clock: FakeC
     make_job(ledger, "sane", run_at=clock.now_ms() + 25 * HOUR * 1000)
     make_job(ledger, "mad", run_at=clock.now_ms() + 25 * HOUR * 1000 + 1)
 
-    assert "mad" == claim(ledger).session
+    assert claim(ledger).session == "mad"
     assert ledger.claim("worker") is None
 
 
@@ -480,7 +480,7 @@ def test_a_claim_never_scans_the_table(ledger: Ledger, statement: str) -> None:
 
     plan = " / ".join(str(row[3]) for row in ledger.db.rows(f"explain query plan {text}", **values))
 
-    tables = [step for step in plan.split(" / ") if step.startswith(("SCAN", "SEARCH"))]
+    tables = [step for step in plan.split(" / ") if step.startswith(("SCAN job", "SEARCH job"))]
     assert tables and all(" USING " in step for step in tables), plan
     used = {"CLAIM": "job_ready", "ANY_DUE": "job_ready", "EXPIRED": "job_"}
     assert used[statement] in plan
