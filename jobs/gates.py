@@ -45,6 +45,11 @@ class Refusal:
     throttled: bool = False
 
 
+def all_off(environ: Mapping[str, str]) -> bool:
+    """Whether ``MEMORYD_DISABLE`` is set: then nothing is kept of what is read, for good."""
+    return switched_off({"MEMORYD_DISABLE": environ.get("MEMORYD_DISABLE", "")}, "")
+
+
 def switches(job: Job, config: Config, environ: Mapping[str, str]) -> Refusal | None:
     """The kill switches and settings, cheapest first. None: go on."""
     if switched_off(environ, "EXTRACTION"):

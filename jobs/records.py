@@ -151,6 +151,17 @@ class Records:
             for row in rows
         ]
 
+    def evidence(self, store: str, path: str) -> list[tuple[str, str]]:
+        """(message id, span) of everything that was written into a note of a store."""
+        rows = self.db.rows(
+            "select evidence from candidate where store = :store and path = :path",
+            store=store,
+            path=path,
+        )
+        return [
+            (str(message), str(span)) for row in rows for message, _, span in json.loads(row[0])
+        ]
+
     def rollout(self, agent: str, session: str) -> Rollout | None:
         """What is known of the session's transcript."""
         rows = self.db.rows(

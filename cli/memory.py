@@ -1,0 +1,156 @@
+"""``memoryd memory``: read what is remembered, take it back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memoryd.cli.common import configuration, home_option, json_option, printable, say, table
+from memoryd.memory.errors import UsageError
+from memoryd.memory.home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from memoryd.memory.notes import Note
+    from memoryd.memory.store import Store
+
+
+def _project_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--project",
+        metavar="DIR",
+        help="The project by any directory in it, or by its key; else the current directory's.",
+    )(command)
+
+
+@click.group(epilog="Example: memoryd memory list --all")
+def memory() -> None:
+    """Read, delete and undo what is remembered."""
+
+
+@memory.command("list", epilog="Example: memoryd memory list --all")
+@click.option("--all", "everywhere", is_flag=True, help="The notes of every project.")
+@_project_option
+@home_option
+@json_option
+def list_notes(everywhere: bool, project: str | None, home: Home, as_json: bool) -> None:
+    """List a project's notes by name and description."""
+    from memoryd.memory.store import Store
+
+    stores = [store for store in Store.all(home) if not store.is_profile]
+    if not everywhere:
+        wanted = _store(home, project).key
+        stores = [store for store in stores if store.key == wanted]
+    found = [(store, note) for store in stores for note in store.notes() if not note.archived]
+    rows = [
+        (*((store.key,) if everywhere else ()), note.type, note.name, printable(note.description))
+        for store, note in found
+    ]
+    heads = (*(("PROJECT",) if everywhere else ()), "TYPE", "NAME", "DESCRIPTION")
+    text = (
+        table(heads, rows)
+        if rows
+        else "no notes here; `memoryd memory list --all` looks everywhere"
+    )
+    say({"notes": [_values(store, note) for store, note in found]}, text, as_json)
+
+
+@memory.command(epilog="Example: memoryd memory show run-tests-with-make")
+@click.argument("name")
+@_project_option
+@home_option
+@json_option
+def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
+    """Print the note NAME (or type/name) as it stands on disk."""
+    store = _store(home, project)
+    note = _find(store, name)
+    data = store.read(note.path) or b""
+    text = f"{store.root / note.path}\n\n{printable(data.decode('utf-8', 'replace'))}"
+    say(_values(store, note) | {"body": note.body}, text.rstrip(), as_json)
+
+
+@memory.command(epilog="Example: memoryd memory delete run-tests-with-make")
+@click.argument("name")
+@_project_option
+@home_option
+@json_option
+def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
+    """Delete the note NAME and do not learn it again from what was said until now."""
+    from memoryd.memory.clock import SystemClock
+    from memoryd.memory.undo import delete_note
+
+    store = _store(home, project)
+    note = _find(store, name)
+    spans = _spans(home, store, note)
+    commit = delete_note(home, store, note.path, clock=SystemClock(), spans=spans)
+    text = f"deleted {note.type}/{note.name}; `memoryd memory undo {commit[:10]}` brings it back"
+    say({"deleted": _values(store, note), "commit": commit}, text, as_json)
+
+
+@memory.command(epilog="Example: memoryd memory undo 5f3a9c21")
+@click.argument("reference", metavar="JOB|COMMIT")
+@home_option
+@json_option
+def undo(reference: str, home: Home, as_json: bool) -> None:
+    """Take back in one step all that JOB wrote, or one COMMIT; all of it or nothing."""
+    from memoryd.memory.clock import SystemClock
+    from memoryd.memory.undo import undo as take_back
+
+    undone = take_back(home, reference, clock=SystemClock())
+    lines = [f"{store}: {commit[:10]}" for store, commit in sorted(undone.commits.items())]
+    text = "\n".join(["undone, as new commits", *lines])
+    say(asdict(undone), text, as_json)
+
+
+def _store(home: Home, project: str | None) -> Store:
+    """The store of the project named, or of the current directory."""
+    from memoryd.memory.projects import Resolver
+    from memoryd.memory.store import Store
+
+    if project and (home.projects / project).is_dir() and "/" not in project:
+        return Store.for_project(home, project)
+    directory = Path(project).expanduser().absolute() if project else Path.cwd()
+    resolver = Resolver(home, configuration(home).projects.worktrees)
+    return Store.for_project(home, resolver.resolve(os.fspath(directory)).key)
+
+
+def _find(store: Store, name: str) -> Note:
+    """The one note called ``name`` or ``type/name``. Raises ``UsageError``."""
+    type_, _, bare = name.removesuffix(".md").rpartition("/")
+    current = [note for note in store.notes() if not note.archived]
+    found = [note for note in current if note.name == bare and type_ in {"", note.type}]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        both = " and ".join(f"{note.type}/{note.name}" for note in found)
+        raise UsageError(f"{bare!r} names {both}", hint="put the type before the name")
+    raise UsageError(
+        f"no note of this project is called {name[:80]!r}",
+        hint="`memoryd memory list` shows the names; --project looks in another project",
+    )
+
+
+def _spans(home: Home, store: Store, note: Note) -> list[tuple[str, str]]:
+    """The words the note stands on, so that they are not learned from again."""
+    from memoryd.cli.common import open_queue
+
+    ledger, _ = open_queue(home)
+    return ledger.records.evidence(store.key, note.path)
+
+
+def _values(store: Store, note: Note) -> dict[str, object]:
+    return {
+        "project": store.key,
+        "type": note.type,
+        "name": note.name,
+        "description": note.description,
+        "path": str(store.root / note.path),
+        "source": note.source,
+        "valid_from": note.valid_from,
+    }

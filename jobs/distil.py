@@ -1,0 +1,201 @@
+"""From a session's words to notes: what works a job of kind finalize or extract.
+
+The path, in the order of the calls in ``distil``: settle a plan that stands; ingest the transcript
+up to the cutoff; the gates; then slice by slice: read (ask the provider, decide, draft), record
+the plan, apply it, advance the cursor. From the recorded plan on, nothing asks a model again: a
+crash after it is settled by whoever claims the session next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.jobs import gates
+from memoryd.jobs.control import Snooze
+from memoryd.jobs.gates import Refusal
+from memoryd.jobs.job import Job
+from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.reading import read_slice, slice_of
+from memoryd.jobs.workplace import Workplace
+from memoryd.memory import seams
+from memoryd.memory.apply import apply_plan
+from memoryd.memory.config import Config, load_project
+from memoryd.memory.errors import ConfigError, TranscriptGone
+from memoryd.memory.plan import Plan, SliceRange
+from memoryd.memory.projects import Resolver, excluded
+from memoryd.sessions.stored import StoredMessage
+
+#: Messages looked at to fill one slice.
+SLICE_MESSAGES = 500
+#: Between two looks at a project whose own configuration cannot be used.
+PROJECT_CONFIG_WAIT_MS = 600_000
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One attempt at one job, and what it works with."""
+
+    job: Job
+    place: Workplace
+    keeper: LeaseKeeper
+    resolver: Resolver
+
+
+def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
+    """Work one claimed job of a session to its end; the ledger says how that was.
+
+    Raises ``Snooze``, ``LeaseLost`` and the errors of stores, transcripts and providers; the
+    worker records them.
+    """
+    resolver = Resolver(place.home, place.config.projects.worktrees)
+    attempt = _Attempt(job, place, keeper, resolver)
+    _settle(attempt)
+    outcome = _ingest(attempt)
+    seams.reach("session.ingested")
+    if outcome is not None:
+        place.ledger.complete(job, outcome)
+        return
+    messages = _waiting(attempt)
+    if not messages:
+        place.ledger.complete(job, _outcome(attempt, "nothing.new"))
+        return
+    refusal = _refusal(attempt, messages)
+    if refusal is not None:
+        _refuse(attempt, refusal, messages)
+        return
+    while messages:
+        _distil_slice(attempt, messages)
+        messages = _waiting(attempt)
+    place.ledger.complete(job, _outcome(attempt, "nothing.durable"))
+
+
+# -- settle and ingest ---------------------------------------------------------------------------
+
+
+def _settle(attempt: _Attempt) -> None:
+    """Apply and advance a plan that a job of this session left behind."""
+    plan = attempt.place.ledger.standing_plan(attempt.job)
+    if plan is not None:
+        _apply(attempt, plan)
+
+
+def _ingest(attempt: _Attempt) -> str | None:
+    """Bring the session history up to the cutoff; the outcome code where nothing follows."""
+    from memoryd.sessions.agents import adapter_for
+    from memoryd.sessions.ingest import ingest
+
+    job, place = attempt.job, attempt.place
+    rollout = place.ledger.records.rollout(job.agent, job.session)
+    if rollout is None or not rollout.transcript:
+        return "transcript.gone"
+    off = gates.all_off(place.environ)
+    try:
+        found = ingest(
+            place.history,
+            adapter_for(job.agent),
+            job.agent,
+            job.session,
+            Path(rollout.transcript),
+            job.cutoff,
+            resolver=lambda cwd: attempt.resolver.resolve(cwd).key,
+            exclude=lambda cwd: off or _is_excluded(attempt, cwd),
+        )
+    except TranscriptGone:
+        # What was ingested before it went can still be distilled.
+        session = place.history.session(job.agent, job.session)
+        return None if session is not None and session.messages else "transcript.gone"
+    if off:
+        return "memoryd.switched-off"
+    return None if found.kind == "root" else f"session.{found.kind}"
+
+
+def _is_excluded(attempt: _Attempt, cwd: str) -> bool:
+    config = _project_config(attempt, cwd)
+    project = attempt.resolver.resolve(cwd)
+    globs = config.privacy.exclude
+    return excluded(cwd, globs) or excluded(project.path, globs)
+
+
+def _project_config(attempt: _Attempt, cwd: str) -> Config:
+    """The configuration under the project of ``cwd``. Raises ``Snooze`` where its file is unusable.
+
+    A project whose file cannot be read is not mined: its words wait until the file is mended.
+    """
+    if not cwd:
+        return attempt.place.config
+    project = attempt.resolver.resolve(cwd)
+    try:
+        return load_project(Path(project.path), attempt.place.config)
+    except ConfigError as error:
+        until = attempt.place.clock.now_ms() + PROJECT_CONFIG_WAIT_MS
+        raise Snooze(until, "project.config-unusable", error.message) from error
+
+
+# -- gates ---------------------------------------------------------------------------------------
+
+
+def _refusal(attempt: _Attempt, messages: Sequence[StoredMessage]) -> Refusal | None:
+    config = _project_config(attempt, messages[-1].cwd)
+    job = attempt.job
+    return gates.switches(job, config, attempt.place.environ) or gates.spoken(
+        job, messages, config.memory.extract_every_n_runs
+    )
+
+
+def _refuse(attempt: _Attempt, refusal: Refusal, messages: Sequence[StoredMessage]) -> None:
+    """End the job with the gate's code; under a kill switch the words are passed over for good."""
+    ledger, job = attempt.place.ledger, attempt.job
+    if refusal.throttled:
+        ledger.throttle(job)
+        return
+    while refusal.leaves == "passed over" and messages:
+        first = ledger.cursor(job.agent, job.session) + 1
+        ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
+        messages = _waiting(attempt)
+    ledger.complete(job, refusal.code)
+
+
+# -- slices --------------------------------------------------------------------------------------
+
+
+def _waiting(attempt: _Attempt) -> list[StoredMessage]:
+    """The next messages between the cursor and the job's cutoff, oldest first."""
+    job, place = attempt.job, attempt.place
+    cursor = place.ledger.cursor(job.agent, job.session)
+    return place.history.messages(job.agent, job.session, cursor, SLICE_MESSAGES, cutoff=job.cutoff)
+
+
+def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
+    """Read one slice, record what it is to become, apply that, and move the cursor past it."""
+    job, ledger = attempt.job, attempt.place.ledger
+    attempt.keeper.new_slice(job)
+    chunks = slice_of(messages)
+    first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
+    ledger.begin_slice(job, first, last.seq, last.project or None)
+    read = read_slice(job, attempt.place, chunks)
+    seams.reach("slice.read")
+    ledger.record_plan(job, read.plan, read.candidates)
+    _apply(attempt, read.plan)
+    if read.stopped is not None:
+        raise read.stopped
+
+
+def _apply(attempt: _Attempt, plan: Plan) -> None:
+    """Write what the plan says and advance: the only place where a slice reaches the stores."""
+    place = attempt.place
+    applied = apply_plan(place.home, plan, clock=place.clock)
+    place.ledger.advance(
+        attempt.job, plan.slice, changed=applied.changed, appended=applied.appended
+    )
+
+
+def _outcome(attempt: _Attempt, otherwise: str) -> str:
+    """What came of the job over all its slices, as a code."""
+    states = {kept.state for kept in attempt.place.ledger.records.candidates(attempt.job.id)}
+    if states & {"applied", "appended"}:
+        return "notes.written"
+    if "pending" in states:
+        return "review.pending"
+    return "nothing.durable" if states else otherwise

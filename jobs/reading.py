@@ -1,0 +1,198 @@
+"""Reading a slice: chunk by chunk to the provider, then policy, then the draft of a plan.
+
+What one slice gives is decided together, so that a fact said twice is one candidate. When the
+provider stops answering after some chunks, the slice ends there: what was read is kept and never
+asked again, and the reason is raised once it is safe.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memoryd.jobs.control import Snooze
+from memoryd.jobs.job import Job
+from memoryd.jobs.workplace import Workplace
+from memoryd.memory import prompt
+from memoryd.memory.baseline import Baseline
+from memoryd.memory.drafting import Stock, derived, draft, known_in
+from memoryd.memory.errors import BadAnswer, ProviderError
+from memoryd.memory.facts import Answer, Checked, Fact, SliceMessage, parse_answer
+from memoryd.memory.nearest import NearestNotes
+from memoryd.memory.notes import Note
+from memoryd.memory.plan import Plan, SliceRange
+from memoryd.memory.policy import Candidate, decide
+from memoryd.memory.providers.base import Request, ShownNote
+from memoryd.memory.store import Store
+from memoryd.memory.tombstones import Tombstones
+from memoryd.sessions.stored import StoredMessage
+
+#: Chunks one slice may take, and so calls (one corrective aside).
+SLICE_CHUNKS = 8
+#: Existing notes shown with a chunk.
+NOTES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Read:
+    """What reading a slice gave. ``stopped`` is why it ended early, to be raised when applied."""
+
+    plan: Plan
+    candidates: tuple[Candidate, ...]
+    stopped: Exception | None
+
+
+def slice_of(messages: Sequence[StoredMessage]) -> list[tuple[SliceMessage, ...]]:
+    """The chunks of the next slice: the first ``messages`` that fill at most ``SLICE_CHUNKS``."""
+    labelled = [
+        SliceMessage(f"m{number}", m.seq, m.id, m.role, m.text, m.at_ms, m.project)
+        for number, m in enumerate(messages, start=1)
+    ]
+    return prompt.chunks(labelled)[:SLICE_CHUNKS]
+
+
+def read_slice(job: Job, place: Workplace, chunks: Sequence[tuple[SliceMessage, ...]]) -> Read:
+    """Ask, decide and draft; nothing is written.
+
+    Raises ``Snooze`` or ``ProviderError`` when not even the first chunk was answered.
+    """
+    shelves = _Shelves(place)
+    answers, shown, stopped = _ask_all(job, place, chunks, shelves)
+    covered = [message for chunk in chunks[: len(answers)] for message in chunk]
+    judged = decide(
+        answers,
+        covered,
+        place.config.curation,
+        new_id=lambda: str(uuid.uuid4()),
+        asked=job.trigger == "cli",
+        known=known_in(shelves.notes),
+        forgotten=shelves.forgotten(covered),
+    )
+    drafted = draft(judged, shelves.stock(shown, job, place.clock.now_ms()))
+    part = SliceRange(job.agent, job.session, _first(job, place), covered[-1].seq)
+    provider = place.calls.provider.name
+    return Read(
+        Plan(job.id, part, provider, drafted.operations),
+        tuple(one.candidate for one in drafted.judged),
+        stopped,
+    )
+
+
+def _first(job: Job, place: Workplace) -> int:
+    """Where the slice begins: right after the cursor, whatever was rolled back in between."""
+    return place.ledger.cursor(job.agent, job.session) + 1
+
+
+def _ask_all(
+    job: Job, place: Workplace, chunks: Sequence[tuple[SliceMessage, ...]], shelves: _Shelves
+) -> tuple[list[Answer], list[ShownNote], Exception | None]:
+    """One answer a chunk, as far as the provider went, and the notes it was shown."""
+    answers: list[Answer] = []
+    shown: list[ShownNote] = []
+    corrected = False
+    for chunk in chunks:
+        notes = shelves.nearest(chunk)
+        request = prompt.build(chunk, notes, timeout_seconds=place.config.provider.timeout_seconds)
+        try:
+            answer = parse_answer(place.calls.ask(job, request).text)
+            if not answer.whole:
+                answer, corrected = _ask_again(job, place, request, answer, corrected), True
+        except (Snooze, ProviderError) as error:
+            if not answers:
+                raise
+            return answers, shown, error
+        answers.append(answer)
+        shown += [note for note in notes if note not in shown]
+    return answers, shown, None
+
+
+def _ask_again(
+    job: Job, place: Workplace, request: Request, bad: Answer, corrected: bool
+) -> Answer:
+    """One corrective retry a slice. Raises ``BadAnswer`` when that is spent or no better."""
+    problems = [item.detail for item in bad.refused]
+    if not corrected:
+        answer = parse_answer(place.calls.ask(job, prompt.corrective(request, problems)).text)
+        if answer.whole:
+            return answer
+    raise BadAnswer(
+        "the provider's answer holds no JSON object with facts",
+        hint="try another model, or `memoryd retry --skip` to give this part up",
+    )
+
+
+class _Shelves:
+    """The stores one slice looks at, each read once."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+        self._stores: dict[str, Store] = {}
+        self._notes: dict[str, list[Note]] = {}
+        self._index: dict[str, NearestNotes] = {}
+        self._tombstones: dict[str, Tombstones] = {}
+
+    def store(self, key: str) -> Store:
+        """The store of a project."""
+        if key not in self._stores:
+            self._stores[key] = Store.for_project(self._place.home, key)
+        return self._stores[key]
+
+    def notes(self, key: str) -> list[Note]:
+        """Its notes, the archive included."""
+        if key not in self._notes:
+            self._notes[key] = self.store(key).notes()
+        return self._notes[key]
+
+    def nearest(self, chunk: Sequence[SliceMessage]) -> list[ShownNote]:
+        """The few notes of the chunk's projects nearest to what it says."""
+        text = "\n".join(message.text for message in chunk)
+        found: list[ShownNote] = []
+        for key in dict.fromkeys(message.project for message in chunk):
+            if key not in self._index:
+                current = [note for note in self.notes(key) if not note.archived]
+                self._index[key] = NearestNotes([_shown(key, note) for note in current])
+            found += self._index[key].find(text, NOTES_SHOWN)
+        return found
+
+    def forgotten(self, messages: Sequence[SliceMessage]) -> _Forgotten:
+        """The policy's question whether a tombstone covers a fact."""
+        return _Forgotten(self, {message.seq: message for message in messages})
+
+    def tombstones(self, key: str) -> Tombstones:
+        """What was forgotten in the store."""
+        if key not in self._tombstones:
+            self._tombstones[key] = Tombstones.of(self.store(key))
+        return self._tombstones[key]
+
+    def stock(self, shown: Sequence[ShownNote], job: Job, now_ms: int) -> Stock:
+        """What the drafts may look at."""
+        return Stock(
+            notes=self.notes,
+            read=lambda key, path: self.store(key).read(path),
+            by_person=lambda key, path: Baseline(self.store(key)).last_author(path) == "person",
+            shown=shown,
+            source=f"{job.agent}/{job.session} {job.id}",
+            now_ms=now_ms,
+        )
+
+
+@dataclass(frozen=True)
+class _Forgotten:
+    shelves: _Shelves
+    messages: dict[int, SliceMessage]
+
+    def __call__(self, fact: Fact, checked: Checked) -> bool:
+        """Whether the person forgot this and has not said it again since."""
+        said = [self.messages[span.seq] for span in checked.spans if span.seq in self.messages]
+        times = [m.at_ms for m in said if m.role == "user" and m.at_ms is not None]
+        return self.shelves.tombstones(checked.project).forgets(
+            derived(fact).name,
+            fact.statement,
+            [(span.message_id, span.span) for span in checked.spans],
+            newest_user_message_ms=max(times, default=None),
+        )
+
+
+def _shown(key: str, note: Note) -> ShownNote:
+    return ShownNote(key, note.path, note.type, note.name, note.description, note.body)
