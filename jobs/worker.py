@@ -17,7 +17,7 @@ from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.errors import LeaseLost, MemorydError, StoreBusy, StoreHeld
-from memoryd.memory.log import logger
+from memoryd.memory.log import about, logger
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip
 
@@ -66,25 +66,22 @@ class Worker:
 
     def attempt(self, job: Job) -> None:
         """Work one claimed job to the end of its attempt and record that end."""
-        import structlog
-
         place = self._place()
         started = place.clock.monotonic()
-        structlog.contextvars.bind_contextvars(
+        with about(
             job=job.id, kind=job.kind, attempt=job.attempt, agent=job.agent, session=job.session
-        )
-        self._keeper.hold(job)
-        try:
-            HANDLERS[job.kind](job, place, self._keeper)
-            ending = "ended"
-        except Exception as error:  # noqa: BLE001 - the top of an attempt: any fault is recorded
-            ending = self._record(job, place, error)
-        finally:
-            self._keeper.drop(job)
-            self._ended(job)
-        seconds = round(place.clock.monotonic() - started, 3)
-        logger().info("attempt.ended", ending=ending, seconds=seconds)
-        structlog.contextvars.clear_contextvars()
+        ):
+            self._keeper.hold(job)
+            try:
+                HANDLERS[job.kind](job, place, self._keeper)
+                ending = "ended"
+            except Exception as error:  # noqa: BLE001 - the top of an attempt: any fault is recorded
+                ending = self._record(job, place, error)
+            finally:
+                self._keeper.drop(job)
+                self._ended(job)
+            seconds = round(place.clock.monotonic() - started, 3)
+            logger().info("attempt.ended", ending=ending, seconds=seconds)
 
     def _record(self, job: Job, place: Workplace, error: Exception) -> str:
         """Write down how the attempt ended; the ending as a word for the log."""

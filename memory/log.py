@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -41,3 +43,12 @@ def logger() -> FilteringBoundLogger:
     import structlog
 
     return structlog.get_logger()  # type: ignore[no-any-return]
+
+
+@contextmanager
+def about(**values: object) -> Iterator[None]:
+    """Every line logged inside, in this thread, carries ``values``."""
+    import structlog
+
+    with structlog.contextvars.bound_contextvars(**values):
+        yield
