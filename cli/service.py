@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
+from memoryd.cli.common import home_option, json_option, say
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
-    from memoryd.daemon.service_files import Installation
     from memoryd.daemon.service_managers import State
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
-
-@click.group()
+@click.group(epilog="Example: memoryd service install --dry-run")
 def service() -> None:
     """Run memoryd in the background, from login on."""
 
 
 @service.command()
 @click.option("--dry-run", is_flag=True, help="Print the file and where it would go, and stop.")
-@_as_json
-@click.pass_context
-def install(context: click.Context, dry_run: bool, as_json: bool) -> None:
+@home_option
+@json_option
+def install(home: Home, dry_run: bool, as_json: bool) -> None:
     """Write the service file, enable the service and start it."""
     from memoryd.daemon import service as logic
+    from memoryd.daemon.service_files import Installation
 
-    manager, installation = logic.manager(os.environ), _installation(context)
+    manager = logic.manager(os.environ)
+    installation = Installation.running(home, os.environ)
     if dry_run:
         path, text = str(manager.file()), manager.render(installation)
         shown = {"manager": manager.name, "path": path, "text": text}
-        _say(shown, f"# {path}\n{text.rstrip()}", as_json)
+        say(shown, f"# {path}\n{text.rstrip()}", as_json)
         return
     done = logic.install(manager, installation)
     values: dict[str, object] = {
@@ -47,11 +45,11 @@ def install(context: click.Context, dry_run: bool, as_json: bool) -> None:
     text = f"{wrote} {done.path}\nthe service is {done.state.detail}"
     if manager.name == "systemd":
         text += "\n`loginctl enable-linger` keeps it running while you are logged out"
-    _say(values | _state(done.state), text, as_json)
+    say(values | _state(done.state), text, as_json)
 
 
 @service.command()
-@_as_json
+@json_option
 def uninstall(as_json: bool) -> None:
     """Stop the service and remove its file. The memory stays."""
     from memoryd.daemon import service as logic
@@ -60,17 +58,19 @@ def uninstall(as_json: bool) -> None:
     removed = logic.uninstall(manager)
     path = str(manager.file())
     text = f"stopped the service and removed {path}" if removed else "no service is installed"
-    _say({"manager": manager.name, "path": path, "removed": removed}, text, as_json)
+    say({"manager": manager.name, "path": path, "removed": removed}, text, as_json)
 
 
 @service.command()
-@_as_json
-@click.pass_context
-def status(context: click.Context, as_json: bool) -> None:
+@home_option
+@json_option
+def status(home: Home, as_json: bool) -> None:
     """Say whether the service is installed, enabled and active."""
     from memoryd.daemon import service as logic
+    from memoryd.daemon.service_files import Installation
 
-    found = logic.status(logic.manager(os.environ), _installation(context))
+    installation = Installation.running(home, os.environ)
+    found = logic.status(logic.manager(os.environ), installation)
     values: dict[str, object] = {
         "manager": found.manager,
         "path": str(found.path),
@@ -82,14 +82,7 @@ def status(context: click.Context, as_json: bool) -> None:
         lines.append("           the file differs from this installation: memoryd service install")
     lines.append(f"enabled    {_word(found.state.enabled)}")
     lines.append(f"active     {_word(found.state.active)}  {found.state.detail}")
-    _say(values | _state(found.state), "\n".join(line.rstrip() for line in lines), as_json)
-
-
-def _installation(context: click.Context) -> Installation:
-    from memoryd.daemon.service_files import Installation
-
-    home = context.find_object(Home) or Home.locate(None, os.environ)
-    return Installation.running(home, os.environ)
+    say(values | _state(found.state), "\n".join(line.rstrip() for line in lines), as_json)
 
 
 def _state(state: State) -> dict[str, object]:
@@ -98,7 +91,3 @@ def _state(state: State) -> dict[str, object]:
 
 def _word(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
-
-
-def _say(values: Mapping[str, object], text: str, as_json: bool) -> None:
-    click.echo(json.dumps(values) if as_json else text)

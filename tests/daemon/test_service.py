@@ -457,3 +457,10 @@ def test_status_reads_as_three_lines(commands: CliRunner) -> None:
         ["enabled", "yes"],
         ["active", "yes"],
     ]
+
+
+def test_the_home_named_on_the_command_is_the_services(tmp_path: Path, commands: CliRunner) -> None:
+    """``--home`` wins over the environment and reaches the file."""
+    done = commands.invoke(command, ["install", "--dry-run", "--home", str(tmp_path / "other")])
+
+    assert f'Environment="MEMORYD_HOME={tmp_path}/other"' in done.output
