@@ -23,6 +23,8 @@ CITED_LIMIT = 32
 #: Longest believable name of a note, ``type/name``.
 CITED_CHARACTERS = 200
 
+_INDENT = 80
+
 
 def strip_own_blocks(text: str) -> str:
     """``text`` without our context blocks and ``<memory-used>`` tags, trimmed where any was cut.
@@ -69,28 +71,24 @@ def without_blocks(text: str, tag: str, *, open_ended: bool, at_line_start: bool
 def _spans(
     text: str, tag: str, *, at_line_start: bool = False, open_ended: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Where each block of ``tag`` begins and ends; the closing tag is looked for once too few."""
+    """Where each block of ``tag`` begins and ends."""
     opening, closing = f"<{tag}", f"</{tag}>"
-    position = 0
+    position, last_closing = 0, text.rfind(closing)
     while (start := text.find(opening, position)) >= 0:
         position = start + len(opening)
         if text[position : position + 1] not in {">", " ", "\n", "\t", "\r"}:
             continue
-        begins_line = _begins_line(text, start)
-        if at_line_start and not begins_line:
+        if at_line_start and not _begins_line(text, start):
             continue
-        end = text.find(closing, position)
-        if end >= 0:
-            position = end + len(closing)
+        if position <= last_closing:
+            position = text.index(closing, position) + len(closing)
             yield start, position
-        elif open_ended and begins_line:
+        elif open_ended and _begins_line(text, start):
             yield start, len(text)
-            return
-        elif not open_ended:
             return
 
 
 def _begins_line(text: str, start: int) -> bool:
-    """Whether only white space stands between the last line break and ``start``."""
-    line = text.rfind("\n", 0, start) + 1
-    return not text[max(line, start - 80) : start].strip() and start - line <= 80
+    """Whether only white space, and not much, stands between the last line break and ``start``."""
+    before = text[max(0, start - _INDENT) : start]
+    return not before.rpartition("\n")[2].strip() and ("\n" in before or start <= _INDENT)

@@ -38,8 +38,9 @@ _TYPE_NAME = re.compile(r"[a-z][a-z_.-]{0,39}")
 class Message:
     """One thing a person or the assistant said.
 
-    ``id`` is the agent's own and lasting one, empty where it gives none; ``at_ms`` wall time, None
-    where the agent did not say; ``cwd`` the agent's working directory then, empty if unknown.
+    ``text`` holds no lone surrogate; ``id`` is the agent's own and lasting one, empty where it
+    gives none; ``at_ms`` wall time, None where the agent did not say; ``cwd`` the agent's working
+    directory then, empty if unknown.
     """
 
     role: Role
@@ -151,7 +152,10 @@ def is_object(value: object) -> TypeGuard[dict[str, object]]:
 
 
 def as_text(value: object) -> str:
-    """A JSON value where a string belongs: numbers as written, anything else empty."""
+    """A value of ``second_chance`` where a string belongs: numbers as written, else empty.
+
+    Lone surrogates, which the strict decoder refuses and this one lets through, are replaced.
+    """
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -162,15 +166,13 @@ def as_text(value: object) -> str:
     return ""
 
 
-def as_id(value: object) -> str:
-    """``value`` as an id, empty where it is too long to be one."""
-    text = as_text(value)
-    return text if len(text) <= ID_CHARACTERS else ""
+def as_id(text: str | None) -> str:
+    """``text`` as an id, empty where it is too long to be one."""
+    return text if text and len(text) <= ID_CHARACTERS else ""
 
 
-def as_path(value: object) -> str:
-    """``value`` as a path, empty where it cannot be one."""
-    text = as_text(value)
+def as_path(text: str) -> str:
+    """``text`` as a path, empty where it cannot be one."""
     return text if len(text) <= PATH_CHARACTERS and "\0" not in text else ""
 
 
@@ -211,9 +213,10 @@ class Tally:
 
     def add(self, reason: str, count: int = 1) -> None:
         """Count ``reason``."""
-        known = reason in self.by_reason or len(self.by_reason) < self.LIMIT
-        key = reason if known else "other"
-        self.by_reason[key] = self.by_reason.get(key, 0) + count
+        counts = self.by_reason
+        if reason not in counts and len(counts) >= self.LIMIT:
+            reason = "other"
+        counts[reason] = counts.get(reason, 0) + count
 
     def add_all(self, other: Tally) -> None:
         """Count all that ``other`` counted."""

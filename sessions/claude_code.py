@@ -39,7 +39,7 @@ _ASK = "AskUserQuestion"
 _ANSWERED = re.compile(r'"([^"]+)"="([^"]*)"')
 
 
-class _Block(msgspec.Struct):
+class _Block(msgspec.Struct, gc=False):
     type: str = ""
     text: str | None = None
     id: str | None = None
@@ -47,12 +47,12 @@ class _Block(msgspec.Struct):
     tool_use_id: str | None = None
 
 
-class _Said(msgspec.Struct):
+class _Said(msgspec.Struct, gc=False):
     role: str = ""
     content: str | list[_Block] | None = None
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     type: str = ""
     uuid: str | None = None
     timestamp: str | float | None = None
@@ -66,6 +66,8 @@ class _Line(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Line)
+#: What most lines are.
+_TOOL_RESULT = skip("user.tool-result")
 
 
 class ClaudeCode:
@@ -115,8 +117,9 @@ class ClaudeCode:
 
 
 def _conversation(line: _Line, raw: bytes, state: State) -> Parsed:
-    _note_kind(line, state)
-    if line.cwd:
+    if line.isSidechain or not state.begun:
+        _note_kind(line, state)
+    if line.cwd and line.cwd != state.cwd:
         state.cwd = as_path(line.cwd)
     if line.isSidechain:
         return skip("sidechain")
@@ -155,14 +158,14 @@ def _note_questions(said: _Said, state: State) -> None:
     if not isinstance(said.content, list):
         return
     for block in said.content:
-        if block.type == "tool_use" and block.name == _ASK and as_id(block.id):
+        if block.name == _ASK and block.type == "tool_use" and as_id(block.id):
             state.asked = [*state.asked, as_id(block.id)][-ASKED_LIMIT:]
 
 
 def _user(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
-    results = [block for block in _blocks(said) if block.type == "tool_result"]
-    if results:
-        return _answers(line, results, raw, state) or skip("user.tool-result")
+    for block in _blocks(said):
+        if block.type == "tool_result":
+            return _answers(line, said, raw, state) if state.asked else _TOOL_RESULT
     texts = _texts(said)
     if not texts:
         return skip("user.no-text")
@@ -170,16 +173,16 @@ def _user(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
     return _one(line, state, genuine) if genuine else skip("user.injected")
 
 
-def _answers(line: _Line, results: list[_Block], raw: bytes, state: State) -> Parsed | None:
-    """The person's answers, after the assistant's questions; None if no question was asked.
+def _answers(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
+    """The person's answers, after the assistant's questions, where a result is that of a question.
 
     Only a result of a call we saw the assistant make counts: any other tool could write the same
     words. The two keep their roles, so that nobody is held to have said the question.
     """
-    asked = [block for block in results if block.tool_use_id in state.asked]
-    if not asked:
-        return None
-    state.asked = [known for known in state.asked if known != asked[0].tool_use_id]
+    results = {block.tool_use_id for block in _blocks(said)}
+    if results.isdisjoint(state.asked):
+        return _TOOL_RESULT
+    state.asked = [asked for asked in state.asked if asked not in results]
     pairs = _answered(second_chance(raw) or {})
     questions = "\n".join(question for question, _ in pairs if question)
     answers = "\n".join(answer for _, answer in pairs if answer)

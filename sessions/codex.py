@@ -45,12 +45,12 @@ _INTERNAL = {"memory_consolidation", "guardian_review", "review", "compact"}
 _CHILD_SOURCES = ("subagent", "sub_agent")
 
 
-class _Item(msgspec.Struct):
+class _Item(msgspec.Struct, gc=False):
     type: str = ""
     text: str | None = None
 
 
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, gc=False):
     type: str | None = None
     role: str | None = None
     content: str | list[_Item] | None = None
@@ -63,7 +63,7 @@ class _Payload(msgspec.Struct):
     num_turns: int | None = None
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     type: str = ""
     timestamp: str | float | None = None
     payload: _Payload | None = None
@@ -203,7 +203,7 @@ def _kind(payload: _Payload) -> tuple[SessionKind, str]:
     spawned, role = _source(payload.source)
     parent = as_id(payload.parent_thread_id)
     if is_object(spawned):
-        parent = parent or as_id(spawned.get("parent_thread_id"))
+        parent = parent or as_id(as_text(spawned.get("parent_thread_id")))
     if _INTERNAL & {role, payload.thread_source}:
         return "internal", parent
     child = role or parent or payload.thread_source in _CHILD_SOURCES

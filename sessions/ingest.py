@@ -116,14 +116,13 @@ class _Draft:
     active_ms: int | None = None
     tally: Tally = field(default_factory=Tally)
     bad_lines: int = 0
+    full: bool = False
 
-    def full(self, position: int) -> bool:
-        """Whether it should be recorded before more is read."""
-        return (
-            len(self.events) >= BATCH_MESSAGES
-            or self.characters >= BATCH_CHARACTERS
-            or position - self.begun >= BATCH_BYTES
-        )
+    def add(self, event: Keep | RollBack, characters: int = 0) -> None:
+        """Add what happened next; ``full`` then says whether to record before more is read."""
+        self.events.append(event)
+        self.characters += characters
+        self.full = len(self.events) >= BATCH_MESSAGES or self.characters >= BATCH_CHARACTERS
 
 
 class _Run:
@@ -153,8 +152,14 @@ class _Run:
         draft = _Draft(place.position)
         last = b""
         for _, end, data in read_lines(file, place.position, cutoff):
-            last = self._take(file, data, end, draft)
-            if draft.full(end):
+            if data is None:
+                draft.tally.add("too-long")
+                last = os.pread(file.fileno(), MARK_BYTES, end - MARK_BYTES)
+            else:
+                self._take(data, draft)
+                last = data
+            place.position = end
+            if draft.full or end - draft.begun >= BATCH_BYTES:
                 place.tail = tail_mark(last)
                 if not self._record(stored, draft):
                     return False
@@ -198,27 +203,22 @@ class _Run:
             stored.bad_lines,
         )
 
-    def _take(self, file: BinaryIO, data: bytes | None, end: int, draft: _Draft) -> bytes:
-        """Take one line in; what its mark is made of comes back."""
+    def _take(self, data: bytes, draft: _Draft) -> None:
+        """Take one line in."""
         place = self._place
-        begins = place.position == 0
-        place.position = end
-        if data is None:
-            draft.tally.add("too-long")
-            data = os.pread(file.fileno(), MARK_BYTES, end - MARK_BYTES)
-        else:
-            if begins:
-                place.head = head_mark(data)
-            self._understand(self._adapter.parse(data, place.state), draft)
-        return data
-
-    def _understand(self, parsed: Parsed, draft: _Draft) -> None:
+        if place.position == 0:
+            place.head = head_mark(data)
+        parsed = self._adapter.parse(data, place.state)
         if parsed.skipped:
             draft.tally.add(parsed.skipped)
+        if parsed.messages or not parsed.skipped or parsed.rolled_back:
+            self._understand(parsed, draft)
+
+    def _understand(self, parsed: Parsed, draft: _Draft) -> None:
         if parsed.bad:
             draft.bad_lines += 1
         if parsed.rolled_back:
-            draft.events.append(RollBack(parsed.rolled_back))
+            draft.add(RollBack(parsed.rolled_back))
         for message in parsed.messages:
             self._add(message, draft)
 
@@ -228,8 +228,7 @@ class _Run:
         if isinstance(kept, str):
             draft.tally.add(kept)
             return
-        draft.events.append(kept)
-        draft.characters += sum(map(len, kept.parts))
+        draft.add(kept, sum(map(len, kept.parts)))
 
     def _record(self, stored: Progress | None, draft: _Draft) -> bool:
         place = self._place

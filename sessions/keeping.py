@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from memoryd.memory.own_blocks import cited, strip_own_blocks
-from memoryd.memory.text import without_surrogates
 from memoryd.sessions.adapter import Message, State
 from memoryd.sessions.split import parts
 from memoryd.sessions.stored import Keep
@@ -38,7 +37,7 @@ class Keeper:
         text = strip_own_blocks(message.text)
         if message.role == "assistant" and text is not message.text:
             self._note_citations(message.text)
-        text = without_surrogates(text.replace("\0", "")).strip()
+        text = text.replace("\0", "").strip()
         if not text:
             return "own-block"
         text, secrets = self._redact(text)

@@ -44,32 +44,39 @@ class Recording:
         return self.done
 
     def _keep(self, message: Keep) -> None:
-        base = b"" if message.id else _base(message)
-        if self._meet(message, base) or self._is_copy(message):
-            return
-        ordinal = self._next_ordinal(base) if base else None
-        known_as = message.id or hashlib.sha256(b"%s/%d" % (base, ordinal or 0)).hexdigest()
-        self._add(message, known_as, base or None, ordinal)
-
-    def _meet(self, message: Keep, base: bytes) -> bool:
-        """Whether the message stands already; then this reading has now met it."""
-        reading = self._batch.reading
-        if base:
-            found = self._one(schema.EQUAL, (self._session_id, base, reading))
+        if message.id:
+            self._keep_by_id(message)
         else:
-            found = self._one(schema.KNOWN, (message.id, self._session_id))
-        if found is None:
-            return False
-        seq, parts, met = found
-        if met != reading:
-            last = seq + parts - 1
-            self._cursor.execute(schema.MEET, (reading, self._session_id, seq, last))
-        return True
+            self._keep_by_base(message)
 
-    def _is_copy(self, message: Keep) -> bool:
-        copied = self._copied_by_id(message) or self._copied_by_fork(message)
-        self.done.copied += copied
-        return copied
+    def _keep_by_id(self, message: Keep) -> None:
+        """One look-up serves both questions: is it known here, and does it stand elsewhere?"""
+        found = self._one(schema.KNOWN, (message.id, self._session_id))
+        if found is not None and found[3] == self._session_id:
+            self._meet(*found[:3])
+        elif found is not None and self._copied_by_id(message):
+            self.done.copied += 1
+        else:
+            self._add(message, message.id, None, None)
+
+    def _keep_by_base(self, message: Keep) -> None:
+        base = _base(message)
+        found = self._one(schema.EQUAL, (self._session_id, base, self._batch.reading))
+        if found is not None:
+            self._meet(*found)
+        elif self._copied_by_fork(message):
+            self.done.copied += 1
+        else:
+            ordinal = self._next_ordinal(base)
+            known_as = hashlib.sha256(b"%s/%d" % (base, ordinal)).hexdigest()
+            self._add(message, known_as, base, ordinal)
+
+    def _meet(self, seq: int, parts: int, met_in: int) -> None:
+        """The message stands already; say that this reading has met it."""
+        reading = self._batch.reading
+        if met_in != reading:
+            span = (seq, seq + parts - 1)
+            self._cursor.execute(schema.MEET, (reading, self._session_id, *span))
 
     def _copied_by_id(self, message: Keep) -> bool:
         """Only an id that is unique in the world says that two sessions hold one message."""
@@ -82,7 +89,7 @@ class Recording:
     def _copied_by_fork(self, message: Keep) -> bool:
         """Without ids, a fork copies its origin as long as its messages are equal, in order."""
         state = self._batch.state
-        if message.id or not state.forked_from or state.copied_seq < 0:
+        if not state.forked_from or state.copied_seq < 0:
             return False
         said = (message.role, message.parts[0], len(message.parts))
         window = (state.copied_seq, state.copied_seq + _FORK_GAP)

@@ -85,8 +85,11 @@ MOVE = """
     where id = ?
 """
 
-#: A message by its id in a session.
-KNOWN = "select seq, parts, reading from message where message_id = ? and session_id = ?"
+#: Where an id stands, in this session or in others.
+KNOWN = """
+    select seq, parts, reading, session_id from message where message_id = ?
+    order by session_id = ? desc limit 1
+"""
 
 #: An equal message without an id that this reading has not met yet, the first one first.
 EQUAL = """
