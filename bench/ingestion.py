@@ -49,7 +49,7 @@ def write_transcript(path: Path, megabytes: int) -> None:
             "message": {"role": "user", "content": content},
         }
         for content in (
-            [{"type": "tool_result", "tool_use_id": "toolu_1", "content": output}],
+            [{"tool_use_id": "toolu_1", "type": "tool_result", "content": output}],
             "",
         )
     ]
@@ -63,7 +63,7 @@ def write_transcript(path: Path, megabytes: int) -> None:
                 text = "".join(SENTENCES[(number + n) % 4] for n in range(24))
                 said["message"]["content"] = f"{number}: {text}"
             line["uuid"] = str(uuid.UUID(int=ids.getrandbits(128), version=4))
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def loop(path: Path) -> float:

@@ -68,6 +68,13 @@ class _Line(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_Line)
 #: What most lines are.
 _TOOL_RESULT = skip("user.tool-result")
+#: How such a line's message begins as Claude Code writes it. Unescaped quotes stand only between
+#: keys and values, so no text that somebody said can look like this.
+_RESULT_HEADS = (
+    b'"message":{"role":"user","content":[{"tool_use_id":',
+    b'"message":{"role":"user","content":[{"type":"tool_result"',
+)
+_HEAD_BYTES = 1024
 
 
 class ClaudeCode:
@@ -102,6 +109,8 @@ class ClaudeCode:
 
     def parse(self, line: bytes, state: State) -> Parsed:
         """What ``line`` says: at most one message, two for an answered question."""
+        if state.begun and not state.asked and _is_tool_result(line):
+            return _TOOL_RESULT
         try:
             decoded = _decoder.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -114,6 +123,16 @@ class ClaudeCode:
         if decoded.type == "user" or decoded.type == "assistant":
             return _conversation(decoded, line, state)
         return skip(decoded.type or "untyped")
+
+
+def _is_tool_result(line: bytes) -> bool:
+    """Whether a whole line is plainly a tool's result, so that it need not be decoded.
+
+    They are nine tenths of a transcript; a line not written this way is decoded and judged there.
+    """
+    if not line.startswith(b"{") or not line.endswith((b"}\n", b"}\r\n")):
+        return False
+    return any(line.find(head, 0, _HEAD_BYTES) >= 0 for head in _RESULT_HEADS)
 
 
 def _conversation(line: _Line, raw: bytes, state: State) -> Parsed:

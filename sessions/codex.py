@@ -71,6 +71,12 @@ class _Line(msgspec.Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(_Line)
 
+#: What most bytes are, and how such a line begins as Codex writes it. Unescaped quotes stand only
+#: between keys and values, so no text that somebody said can look like this.
+_TOOL_OUTPUT = skip("function_call_output")
+_OUTPUT_HEAD = b'"type":"response_item","payload":{"type":"function_call_output"'
+_HEAD_BYTES = 256
+
 
 class Codex:
     """Reads Codex's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
@@ -99,6 +105,8 @@ class Codex:
 
     def parse(self, line: bytes, state: State) -> Parsed:
         """What ``line`` says: at most one message, or turns taken back."""
+        if line.endswith((b"}\n", b"}\r\n")) and line.find(_OUTPUT_HEAD, 0, _HEAD_BYTES) > 0:
+            return _TOOL_OUTPUT
         try:
             decoded = _decoder.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError):
