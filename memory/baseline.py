@@ -142,12 +142,12 @@ class Baseline:
             )
         return None
 
-    def files(self, commit: str | None = None) -> dict[str, str]:
-        """The files of memory in ``commit`` (default ``HEAD``): path to blob id."""
+    def files(self, commit: str | None = None, *paths: str) -> dict[str, str]:
+        """The files of memory in ``commit`` (default ``HEAD``), all or these: path to blob id."""
         at = commit or self.head()
         if at is None:
             return {}
-        listing = self.git.ok("ls-tree", "-r", "-z", "--full-tree", at)
+        listing = self.git.ok("ls-tree", "-r", "-z", "--full-tree", at, "--", *paths)
         found = {}
         for line in filter(None, listing.split(b"\0")):
             mode_type_id, _, name = line.partition(b"\t")

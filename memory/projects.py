@@ -349,10 +349,14 @@ def excluded(path: str, globs: Iterable[str]) -> bool:
     place = Path(os.path.normpath(path))
     whole = [str(place), *map(str, place.parents)]
     for glob in globs:
-        pattern = str(Path(glob).expanduser()).rstrip("/") if glob.strip("/") else glob
+        pattern = _absolute(glob).rstrip("/") if glob.strip("/") else glob
         against: Iterable[str] = whole if "/" in pattern else place.parts
         if any(fnmatch.fnmatchcase(each, pattern) for each in against):
             return True
         if pattern.endswith("/**") and pattern.removesuffix("/**") in whole:
             return True
     return False
+
+
+def _absolute(glob: str) -> str:
+    return f"{Path.home()}{glob[1:]}" if glob == "~" or glob.startswith("~/") else glob

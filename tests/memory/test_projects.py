@@ -48,7 +48,6 @@ def make_repository(folder: Path) -> Path:
 @given(PATHS | TEXTS, PATHS | TEXTS)
 def test_keys_are_injective_and_reversible(one: str, other: str) -> None:
     """Two paths share no key; a short key gives its path back; no key is more than one name."""
-    one, other = one.replace("//", "/"), other.replace("//", "/")
     key = project_key(one)
 
     assert (key == project_key(other)) == (_plain(one) == _plain(other))
@@ -59,7 +58,8 @@ def test_keys_are_injective_and_reversible(one: str, other: str) -> None:
 
 
 def _plain(path: str) -> str:
-    return "/" + path.strip("/") if path.startswith("/") else path
+    """Doubled slashes mean nothing in an absolute path."""
+    return "/" + "/".join(filter(None, path.split("/"))) if path.startswith("/") else path
 
 
 @pytest.mark.parametrize(

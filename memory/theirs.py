@@ -1,0 +1,19 @@
+"""What is a person's: their versions of files, told from ours and committed under their name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memoryd.memory import scanner
+from memoryd.memory.baseline import Baseline
+
+
+def has_secret(data: bytes | None) -> bool:
+    """Whether the scanner finds a secret in these bytes, which then never enter a baseline."""
+    return data is not None and "secret" in scanner.verdicts(data.decode("utf-8", "replace"))
+
+
+def commit_theirs(baseline: Baseline, files: Mapping[str, bytes | None], now_ms: int) -> str:
+    """Commit a person's versions (None: they removed it) as theirs; the commit's id comes back."""
+    names = ", ".join(sorted(files)[:3]) + (" ..." if len(files) > 3 else "")
+    return baseline.commit(files, f"By hand: {names}", author="person", now_ms=now_ms)
