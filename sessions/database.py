@@ -20,10 +20,14 @@ BUSY_TIMEOUT_SECONDS = 5
 #: What a write-ahead log is cut back to after a checkpoint.
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
+#: After how many pages of 4 KiB the log is copied into the file, with its syncs.
+WAL_PAGES = 4000
+
 _PRAGMAS = (
     ("journal_mode", "wal"),
     ("synchronous", "normal"),
     ("foreign_keys", 1),
+    ("wal_autocheckpoint", WAL_PAGES),
     ("journal_size_limit", WAL_LIMIT_BYTES),
     # What the person has forgotten must not stay readable in free pages.
     ("secure_delete", 1),

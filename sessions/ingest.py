@@ -156,7 +156,7 @@ class _Run:
                 draft.tally.add("too-long")
                 last = os.pread(file.fileno(), MARK_BYTES, end - MARK_BYTES)
             else:
-                self._take(data, draft)
+                self._take(data, end, draft)
                 last = data
             place.position = end
             if draft.full or end - draft.begun >= BATCH_BYTES:
@@ -203,8 +203,8 @@ class _Run:
             stored.bad_lines,
         )
 
-    def _take(self, data: bytes, draft: _Draft) -> None:
-        """Take one line in."""
+    def _take(self, data: bytes, end: int, draft: _Draft) -> None:
+        """Take in one line, which ends at byte ``end``."""
         place = self._place
         if place.position == 0:
             place.head = head_mark(data)
@@ -212,19 +212,19 @@ class _Run:
         if parsed.skipped:
             draft.tally.add(parsed.skipped)
         if parsed.messages or not parsed.skipped or parsed.rolled_back:
-            self._understand(parsed, draft)
+            self._understand(parsed, end, draft)
 
-    def _understand(self, parsed: Parsed, draft: _Draft) -> None:
+    def _understand(self, parsed: Parsed, end: int, draft: _Draft) -> None:
         if parsed.bad:
             draft.bad_lines += 1
         if parsed.rolled_back:
             draft.add(RollBack(parsed.rolled_back))
         for message in parsed.messages:
-            self._add(message, draft)
+            self._add(message, end, draft)
 
-    def _add(self, message: Message, draft: _Draft) -> None:
+    def _add(self, message: Message, end: int, draft: _Draft) -> None:
         draft.active_ms = max(draft.active_ms or 0, message.at_ms or 0) or None
-        kept = self._keeper.keep(message, self._place.state)
+        kept = self._keeper.keep(message, self._place.state, end)
         if isinstance(kept, str):
             draft.tally.add(kept)
             return

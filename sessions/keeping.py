@@ -28,8 +28,11 @@ class Keeper:
         self.redacted = 0
         self.cited: dict[str, None] = {}
 
-    def keep(self, message: Message, state: State) -> Keep | str:
-        """The message to store, or the reason why there is none."""
+    def keep(self, message: Message, state: State, line_end: int) -> Keep | str:
+        """The message to store, or the reason why there is none.
+
+        ``line_end`` is where in the transcript the line that said it ends.
+        """
         if state.kind != "root":
             return state.kind
         if self._exclude(message.cwd):
@@ -43,7 +46,7 @@ class Keeper:
         text, secrets = self._redact(text)
         self.redacted += secrets
         project = self._resolver(message.cwd) if message.cwd else ""
-        said = (message.at_ms, message.cwd, project)
+        said = (message.at_ms, message.cwd, project, line_end)
         return Keep(message.role, tuple(parts(text)), message.id, *said)
 
     def _note_citations(self, text: str) -> None:

@@ -61,10 +61,28 @@ def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[Li
     None as cutoff means the file as long as it is now, so that a reader never chases a writer.
     Reading stops at an incomplete last line. Raises ``TranscriptError`` on a read error.
     """
+    if cutoff is None:
+        cutoff = os.fstat(file.fileno()).st_size
+    file.seek(position)
+    while position < cutoff:
+        left = cutoff - position
+        data = _readline(file, left if left < LINE_LIMIT_BYTES else LINE_LIMIT_BYTES)
+        end = position + len(data)
+        if data.endswith(b"\n"):
+            yield position, end, data
+        elif len(data) < LINE_LIMIT_BYTES:
+            return
+        else:
+            end = _skip_line(file, end, cutoff)
+            if end < 0:
+                return
+            yield position, end, None
+        position = end
+
+
+def _readline(file: BinaryIO, limit: int) -> bytes:
     try:
-        end = os.fstat(file.fileno()).st_size if cutoff is None else cutoff
-        file.seek(position)
-        yield from _lines(file, position, end)
+        return file.readline(limit)
     except OSError as error:
         raise TranscriptError(
             f"the transcript could not be read on: {_reason(error)}",
@@ -72,27 +90,10 @@ def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[Li
         ) from error
 
 
-def _lines(file: BinaryIO, position: int, cutoff: int) -> Iterator[Line]:
-    while position < cutoff:
-        limit = min(LINE_LIMIT_BYTES, cutoff - position)
-        data = file.readline(limit)
-        if data.endswith(b"\n"):
-            end = position + len(data)
-            yield position, end, data
-        elif len(data) < LINE_LIMIT_BYTES:
-            return
-        else:
-            end = _skip_line(file, position + len(data), cutoff)
-            if end < 0:
-                return
-            yield position, end, None
-        position = end
-
-
 def _skip_line(file: BinaryIO, position: int, cutoff: int) -> int:
     """Where the line after this one begins, or -1 where it does not end before ``cutoff``."""
     while position < cutoff:
-        data = file.readline(min(_BLOCK_BYTES, cutoff - position))
+        data = _readline(file, min(_BLOCK_BYTES, cutoff - position))
         position += len(data)
         if data.endswith(b"\n"):
             return position

@@ -51,10 +51,12 @@ class Recording:
 
     def _keep_by_id(self, message: Keep) -> None:
         """One look-up serves both questions: is it known here, and does it stand elsewhere?"""
-        found = self._one(schema.KNOWN, (message.id, self._session_id))
-        if found is not None and found[3] == self._session_id:
-            self._meet(*found[:3])
-        elif found is not None and self._copied_by_id(message):
+        found = self._cursor.execute(schema.KNOWN, (message.id,)).fetchall()
+        for session_id, *met in found:
+            if session_id == self._session_id:
+                self._meet(*met)
+                return
+        if found and self._copied_by_id(message):
             self.done.copied += 1
         else:
             self._add(message, message.id, None, None)

@@ -50,6 +50,7 @@ CREATE = (
         at_ms integer,
         cwd text not null,
         project text not null,
+        line_end integer not null,
         state text not null default 'live' check (state in ('live', 'rolled_back'))
     )
     """,
@@ -86,10 +87,7 @@ MOVE = """
 """
 
 #: Where an id stands, in this session or in others.
-KNOWN = """
-    select seq, parts, reading, session_id from message where message_id = ?
-    order by session_id = ? desc limit 1
-"""
+KNOWN = "select session_id, seq, parts, reading from message where message_id = ?"
 
 #: An equal message without an id that this reading has not met yet, the first one first.
 EQUAL = """
@@ -105,7 +103,7 @@ LAST_EQUAL = """
 
 #: The message was met again: it is said now, whatever a roll-back before this reading made of it.
 MEET = """
-    update message set reading = ?, state = 'live'
+    update message set reading = ?, state = 'live', line_end = ?
     where session_id = ? and seq between ? and ?
 """
 
@@ -126,8 +124,8 @@ COPY_OF_FORK = """
 
 ADD = """
     insert into message (session_id, seq, message_id, part, parts, base, ordinal, reading, role,
-                         text, at_ms, cwd, project)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         text, at_ms, cwd, project, line_end)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 #: Where the last ? turns of this reading begin.

@@ -81,7 +81,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Keep:
-    """A message to keep, redacted, resolved to its project and cut into ``parts``."""
+    """A message to keep, redacted, resolved to its project and cut into ``parts``.
+
+    ``line_end`` is the byte of the transcript at which the line that said it ends.
+    """
 
     role: Role
     parts: tuple[str, ...]
@@ -89,6 +92,7 @@ class Keep:
     at_ms: int | None
     cwd: str
     project: str
+    line_end: int = 0
 
 
 @dataclass(frozen=True)
