@@ -1,0 +1,307 @@
+"""From decided facts to operations on notes: what each file is to become, without touching one.
+
+A fact becomes a new note, or new words in the note it updates, or the note that supersedes one it
+contradicts. What would lose words of an existing note is appended as a line instead; what a person
+wrote last is left to review; a fact older than the note it meets goes to the archive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from memoryd.memory import notes
+from memoryd.memory.clock import iso
+from memoryd.memory.facts import Category, Checked, DraftType, Fact, NoteDraft
+from memoryd.memory.files import sha256
+from memoryd.memory.known import known_in
+from memoryd.memory.notes import ARCHIVE, Note
+from memoryd.memory.plan import Operation
+from memoryd.memory.policy import Judged, with_decision
+from memoryd.memory.prompt import BODY_CHARACTERS
+from memoryd.memory.providers.base import ShownNote
+from memoryd.memory.scanner import redact
+from memoryd.memory.text import clip, slug
+from memoryd.memory.values import loses
+
+_DESCRIPTION_CHARACTERS = 160
+_SUFFIXES = 1_000
+
+#: The note types a category may become; the first is taken when the draft says none of them.
+TYPES_OF: Mapping[Category, tuple[DraftType, ...]] = {
+    "preference": ("feedback", "user"),
+    "operating-style": ("feedback", "user"),
+    "personal": ("user", "feedback"),
+    "other": ("user", "feedback"),
+    "work": ("project",),
+    "recurring-constraint": ("project",),
+    "project": ("project", "reference"),
+    "technical-default": ("project", "reference"),
+}
+
+
+@dataclass(frozen=True)
+class Stock:
+    """What the drafts may look at. Nothing here writes.
+
+    ``notes`` gives the notes of a store, the archive included; ``read`` the bytes of a file of a
+    store or None; ``by_person`` whether a person changed that file last; ``shown`` is what the
+    model was shown, in all chunks. ``source`` (session and job) is written into the notes.
+    """
+
+    notes: Callable[[str], Sequence[Note]]
+    read: Callable[[str, str], bytes | None]
+    by_person: Callable[[str, str], bool]
+    shown: Sequence[ShownNote]
+    source: str
+    now_ms: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The operations, at most one a file, and every candidate with where it went."""
+
+    operations: tuple[Operation, ...]
+    judged: tuple[Judged, ...]
+
+
+def draft(judged: Iterable[Judged], stock: Stock) -> Draft:
+    """What the candidates decided ``apply`` become; the others pass through unchanged."""
+    desk = _Desk(stock)
+    settled = tuple(desk.place(one) if one.candidate.decision == "apply" else one for one in judged)
+    return Draft(desk.operations(), settled)
+
+
+@dataclass
+class _File:
+    """A file on the desk: as it was found, as it is to be."""
+
+    before: bytes | None
+    content: bytes | None
+    candidate: str
+    lines: tuple[str, ...] = ()
+
+
+class _Desk:
+    """The state of one draft: the files touched so far, in the order they were touched."""
+
+    def __init__(self, stock: Stock) -> None:
+        self._stock = stock
+        self._files: dict[tuple[str, str], _File] = {}
+        self._names: dict[str, set[str]] = {}
+        self._known = known_in(stock.notes)
+
+    def operations(self) -> tuple[Operation, ...]:
+        """One operation a file."""
+        return tuple(
+            Operation(
+                store=store,
+                path=path,
+                before=None if file.before is None else sha256(file.before),
+                after=None if file.content is None else sha256(file.content),
+                content=None if file.content is None else file.content.decode(),
+                line="\n".join(file.lines),
+                candidate=file.candidate,
+            )
+            for (store, path), file in self._files.items()
+        )
+
+    def place(self, judged: Judged) -> Judged:
+        """Put one applied candidate where it belongs, or decide it anew."""
+        fact, checked = judged.fact, judged.checked
+        if fact is None or checked is None:
+            return judged
+        if self._known(fact, checked):
+            return with_decision(judged, "ignore", "same")
+        met = self._met(fact, checked.project)
+        if met is None:
+            return self._new(judged, fact, checked)
+        return self._meet(judged, fact, checked, met)
+
+    def _met(self, fact: Fact, store: str) -> Note | None:
+        """The note the fact is related to, if it was shown and is still there."""
+        name = (fact.relation.name or "").removesuffix(".md").rpartition("/")[2]
+        if fact.relation.kind not in {"updates", "contradicts"} or not name:
+            return None
+        shown = {note.path for note in self._stock.shown if note.store == store}
+        current = (note for note in self._stock.notes(store) if not note.archived)
+        return next((note for note in current if note.name == name and note.path in shown), None)
+
+    def _meet(self, judged: Judged, fact: Fact, checked: Checked, met: Note) -> Judged:
+        store = checked.project
+        if self._stock.by_person(store, met.path):
+            return with_decision(judged, "review", "person", f"a person changed {met.path} last")
+        age = _instant(met.valid_from or met.created)
+        if age is not None and checked.at_ms is None:
+            return with_decision(judged, "review", "age.unknown")
+        if age is not None and checked.at_ms is not None and checked.at_ms < age:
+            return self._late(judged, fact, checked, met)
+        if fact.relation.kind == "updates":
+            return self._update(judged, fact, checked, met)
+        if (store, met.path) in self._files:
+            return with_decision(judged, "review", "conflict")
+        return self._supersede(judged, fact, checked, met)
+
+    def _new(
+        self, judged: Judged, fact: Fact, checked: Checked, *, replaces: Note | None = None
+    ) -> Judged:
+        drafted = derived(fact)
+        store = checked.project
+        name = self._free_name(store, drafted)
+        links = (replaces.name,) if replaces else ()
+        content = notes.new_note(
+            name=name,
+            description=drafted.description,
+            type=drafted.type,
+            body=drafted.content,
+            supersedes=links,
+            contradicts=links,
+            created=iso(self._stock.now_ms),
+            source=self._stock.source,
+            valid_from=_iso(checked.at_ms),
+        )
+        path = f"{drafted.type}/{notes.file_name(name)}"
+        self._put(store, path, content, judged.candidate.id)
+        return _placed(judged, path)
+
+    def _late(self, judged: Judged, fact: Fact, checked: Checked, met: Note) -> Judged:
+        """A fact older than what it meets: kept where it is readable, never retrieved."""
+        drafted = derived(fact)
+        store = checked.project
+        name = self._free_name(store, drafted)
+        content = notes.new_note(
+            name=name,
+            description=drafted.description,
+            type=drafted.type,
+            body=drafted.content,
+            created=iso(self._stock.now_ms),
+            source=self._stock.source,
+            valid_from=_iso(checked.at_ms),
+            valid_until=met.valid_from or met.created,
+            superseded_by=met.name,
+        )
+        path = f"{ARCHIVE}/{drafted.type}/{notes.file_name(name)}"
+        self._put(store, path, content, judged.candidate.id)
+        return _placed(judged, path)
+
+    def _update(self, judged: Judged, fact: Fact, checked: Checked, met: Note) -> Judged:
+        store = checked.project
+        data = self._content(store, met.path)
+        if data is None:
+            return self._new(judged, fact, checked)
+        old = notes.parse(data, met.path)
+        changes: dict[str, str | None] = {
+            "body": self._new_body(fact, store, old),
+            "source": self._stock.source,
+        }
+        if checked.at_ms is not None:
+            changes["valid_from"] = _iso(checked.at_ms)
+        if fact.note is not None and changes["body"] == fact.note.content:
+            changes["description"] = fact.note.description
+        content = notes.update(data, **changes)
+        self._put(store, met.path, content, judged.candidate.id, line=fact.statement)
+        return _placed(judged, met.path)
+
+    def _new_body(self, fact: Fact, store: str, old: Note) -> str:
+        """The drafted body, where it was decided on what stands there and loses nothing of it."""
+        shown = next((n for n in self._stock.shown if (n.store, n.path) == (store, old.path)), None)
+        whole = (
+            shown is not None
+            and shown.body.strip() == old.body
+            and len(old.body) <= BODY_CHARACTERS
+            and redact(old.body)[1] == 0
+        )
+        if fact.note is not None and whole and not loses(old.body, fact.note.content):
+            return fact.note.content
+        return with_line(old.body, fact.statement)
+
+    def _supersede(self, judged: Judged, fact: Fact, checked: Checked, met: Note) -> Judged:
+        store = checked.project
+        data = self._content(store, met.path)
+        if data is None:
+            return self._new(judged, fact, checked)
+        placed = self._new(judged, fact, checked, replaces=met)
+        successor = placed.candidate.path or ""
+        name = notes.parse(self._content(store, successor) or b"", successor).name
+        until = _iso(checked.at_ms) or iso(self._stock.now_ms)
+        old = notes.update(data, valid_until=until, superseded_by=name)
+        self._put(store, self._free_path(store, f"{ARCHIVE}/{met.path}"), old, placed.candidate.id)
+        self._put(store, met.path, None, placed.candidate.id)
+        return placed
+
+    def _content(self, store: str, path: str) -> bytes | None:
+        file = self._files.get((store, path))
+        return file.content if file is not None else self._stock.read(store, path)
+
+    def _put(
+        self, store: str, path: str, content: bytes | None, candidate: str, line: str = ""
+    ) -> None:
+        lines = (line,) if line else ()
+        file = self._files.get((store, path))
+        if file is None:
+            before = self._stock.read(store, path)
+            self._files[(store, path)] = _File(before, content, candidate, lines)
+        else:
+            self._files[(store, path)] = replace(file, content=content, lines=file.lines + lines)
+
+    def _free_name(self, store: str, drafted: NoteDraft) -> str:
+        """The draft's name, with a number behind it where another statement holds it."""
+        if store not in self._names:
+            self._names[store] = {note.name for note in self._stock.notes(store)}
+        for number in range(1, _SUFFIXES):
+            name = drafted.name if number == 1 else f"{drafted.name}-{number}"
+            path = f"{drafted.type}/{notes.file_name(name)}"
+            free = all(self._free(store, p) for p in (path, f"{ARCHIVE}/{path}"))
+            if name not in self._names[store] and free:
+                self._names[store].add(name)
+                return name
+        return f"{drafted.name}-{sha256(drafted.content.encode())[:12]}"
+
+    def _free_path(self, store: str, path: str) -> str:
+        stem = path.removesuffix(".md")
+        for number in range(1, _SUFFIXES):
+            tried = path if number == 1 else f"{stem}-{number}.md"
+            if self._free(store, tried):
+                return tried
+        return f"{stem}-{self._stock.now_ms}.md"
+
+    def _free(self, store: str, path: str) -> bool:
+        return (store, path) not in self._files and self._stock.read(store, path) is None
+
+
+def derived(fact: Fact) -> NoteDraft:
+    """The fact's note: as drafted where its type fits the category, else made of the statement."""
+    allowed = TYPES_OF[fact.category]
+    if fact.note is None:
+        name = slug(fact.statement)
+        return NoteDraft(
+            allowed[0], name, clip(fact.statement, _DESCRIPTION_CHARACTERS), fact.statement
+        )
+    kind = fact.note.type if fact.note.type in allowed else allowed[0]
+    return replace(fact.note, type=kind)
+
+
+def with_line(body: str, statement: str) -> str:
+    """``body`` with ``statement`` as one more line, a list item where the body ends in a list."""
+    last = body.rstrip().rpartition("\n")[2]
+    bullet = re.match(r"[-*] ", last)
+    return f"{body.rstrip()}\n{bullet[0] if bullet else ''}{statement}".lstrip("\n")
+
+
+def _placed(judged: Judged, path: str) -> Judged:
+    return replace(judged, candidate=replace(judged.candidate, path=path))
+
+
+def _iso(at_ms: int | None) -> str | None:
+    return None if at_ms is None else iso(at_ms)
+
+
+def _instant(text: str | None) -> int | None:
+    """Milliseconds of a date or an instant as notes hold them; None where there is none."""
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

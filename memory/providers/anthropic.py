@@ -1,0 +1,71 @@
+"""Anthropic's messages, through the official SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memoryd.memory.clock import Clock, SystemClock
+from memoryd.memory.config import ProviderSettings
+from memoryd.memory.errors import BadAnswer, ProviderPermanent
+from memoryd.memory.providers.base import Reply, Request
+from memoryd.memory.providers.keys import read_key
+from memoryd.memory.providers.remote import ask, within
+
+
+class AnthropicProvider:
+    """The messages API of Anthropic, or of ``base_url``. The SDK's retries are off."""
+
+    name = "anthropic"
+    costs = True
+
+    def __init__(
+        self, settings: ProviderSettings, environ: Mapping[str, str], clock: Clock | None = None
+    ) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._clock = clock or SystemClock()
+
+    def complete(self, request: Request) -> Reply:
+        """Answer one request; see ``Provider`` for what it raises."""
+        if not self._settings.model:
+            raise ProviderPermanent("no model is configured", hint="set provider.model")
+        import anthropic
+
+        key = read_key(self._settings, self._environ, "ANTHROPIC_API_KEY")
+        client = anthropic.Anthropic(
+            api_key=key or "none",
+            base_url=self._settings.base_url or None,
+            max_retries=0,
+            timeout=request.timeout_seconds,
+        )
+
+        def call() -> Reply:
+            return _reply(
+                client.messages.create(
+                    model=self._settings.model,
+                    system=request.system,
+                    messages=[{"role": "user", "content": request.prompt}],
+                    max_tokens=request.max_tokens,
+                )
+            )
+
+        with client:
+            return within(
+                request.timeout_seconds, lambda: ask(anthropic, call, self._clock), client.close
+            )
+
+
+def _reply(message: Any) -> Reply:
+    """The text blocks as one. Raises ``BadAnswer`` for anything that has none."""
+    blocks = getattr(message, "content", None)
+    texts = [getattr(block, "text", None) for block in blocks] if isinstance(blocks, list) else []
+    text = "".join(text for text in texts if isinstance(text, str))
+    if not text.strip():
+        raise BadAnswer("the provider's answer is empty or is no message")
+    usage = getattr(message, "usage", None)
+    return Reply(
+        text=text,
+        input_tokens=int(getattr(usage, "input_tokens", 0) or 0),
+        output_tokens=int(getattr(usage, "output_tokens", 0) or 0),
+    )

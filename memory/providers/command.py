@@ -1,0 +1,183 @@
+"""Any program as a provider: the prompt on its stdin, the answer on its stdout.
+
+The program runs in a process group of its own, which ends with it: at the time limit, when it
+writes too much, and also when it leaves children behind.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO
+
+from memoryd.memory.config import ProviderSettings
+from memoryd.memory.errors import BadAnswer, ProviderPermanent, ProviderUnavailable
+from memoryd.memory.providers.base import Reply, Request
+from memoryd.memory.scanner import redact
+from memoryd.memory.text import clip, fold
+
+OUTPUT_BYTES = 4 << 20
+_STDERR_BYTES = 16 << 10
+_DETAIL_CHARACTERS = 300
+_READ_BYTES = 1 << 16
+
+
+class CommandProvider:
+    """A program named by ``[provider] command``; no shell takes part."""
+
+    name = "command"
+    costs = True
+
+    def __init__(self, settings: ProviderSettings, environ: Mapping[str, str]) -> None:
+        self._command = settings.command
+        # An agent's own program must not report its session to us: that would never end.
+        self._environ = {**environ, "MEMORYD_DISABLE": "1"}
+
+    def complete(self, request: Request) -> Reply:
+        """Answer one request; see ``Provider`` for what it raises."""
+        if not self._command:
+            raise ProviderPermanent("no command is configured", hint="set provider.command")
+        prompt = f"{request.system}\n\n{request.prompt}\n"
+        process = _start(self._command, self._environ)
+        with _Group(process) as group:
+            talk = _talk(process, prompt.encode("utf-8", "replace"), request.timeout_seconds)
+            if talk.ended:
+                group.ended.wait(max(0.0, talk.deadline - time.monotonic()))
+            code = process.poll() if group.ended.is_set() else None
+        _check(talk, code, request.timeout_seconds)
+        text = talk.out.decode("utf-8", "replace")
+        if not text.strip():
+            raise BadAnswer("the command answered nothing")
+        return Reply(text, len(prompt) // 4, len(text) // 4)
+
+
+@dataclass
+class _Talk:
+    """What was read. ``ended`` is False when the limit came first."""
+
+    deadline: float
+    out: bytearray = field(default_factory=bytearray)
+    err: bytearray = field(default_factory=bytearray)
+    ended: bool = False
+
+
+def _check(talk: _Talk, code: int | None, limit: float) -> None:
+    if len(talk.out) > OUTPUT_BYTES:
+        raise BadAnswer(f"the command wrote more than {OUTPUT_BYTES >> 20} MiB")
+    if code is None:
+        raise ProviderUnavailable(f"the command did not end within {limit:g} s")
+    if code != 0:
+        said = redact(talk.err.decode("utf-8", "replace"))[0]
+        raise BadAnswer(f"the command ended with {code}: {clip(fold(said), _DETAIL_CHARACTERS)}")
+
+
+def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ProviderPermanent(
+            f"the command {clip(command[0], 80)} cannot be run: {error}",
+            hint="check provider.command; the service's PATH may differ from yours",
+        ) from error
+
+
+class _Group:
+    """The program's process group. ``ended`` is set when the program itself has.
+
+    A thread waits for it and then kills what it left behind, so that nobody holds our pipes.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="command-wait", daemon=True)
+
+    def __enter__(self) -> _Group:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._kill()
+        self._thread.join()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                # A prompt that was not read to its end is flushed once more by close.
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+    def _watch(self) -> None:
+        # Seen but not reaped: as long as its entry stands, the group's number is not given away.
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            self._kill()
+        self._process.wait()
+        self.ended.set()
+
+    def _kill(self) -> None:
+        if self.ended.is_set():
+            return
+        # Gone already, or (macOS) only a zombie is left of it.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _talk(process: subprocess.Popen[bytes], prompt: bytes, seconds: float) -> _Talk:
+    """Write the prompt and read both pipes until they end, the limit comes, or it is too much."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    talk = _Talk(time.monotonic() + seconds)
+    left = memoryview(prompt)
+    with selectors.DefaultSelector() as selector:
+        os.set_blocking(process.stdin.fileno(), False)
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        selector.register(process.stdout, selectors.EVENT_READ, talk.out)
+        selector.register(process.stderr, selectors.EVENT_READ, talk.err)
+        while selector.get_map() and len(talk.out) <= OUTPUT_BYTES:
+            ready = selector.select(max(0.0, talk.deadline - time.monotonic()))
+            if not ready:
+                return talk
+            for key, _ in ready:
+                if key.data is None:
+                    left = _write(selector, process.stdin, left)
+                else:
+                    _read(selector, key, process.stderr)
+    talk.ended = len(talk.out) <= OUTPUT_BYTES
+    return talk
+
+
+def _write(selector: selectors.BaseSelector, pipe: IO[bytes], left: memoryview) -> memoryview:
+    """Write what fits; close the pipe when all is written or nobody reads it."""
+    try:
+        left = left[os.write(pipe.fileno(), left[:_READ_BYTES]) :]
+    except BrokenPipeError:
+        left = left[:0]  # a program need not read its prompt
+    if not left:
+        selector.unregister(pipe)
+        pipe.close()
+    return left
+
+
+def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, stderr: IO[bytes]) -> None:
+    """Keep what came: all of the answer, the end of what is said on stderr."""
+    data = os.read(key.fd, _READ_BYTES)
+    if not data:
+        selector.unregister(key.fileobj)
+        return
+    key.data.extend(data)
+    if key.fileobj is stderr:
+        del key.data[:-_STDERR_BYTES]
