@@ -16,9 +16,10 @@ from memoryd.jobs.job import Job
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory import prompt
 from memoryd.memory.baseline import Baseline
-from memoryd.memory.drafting import Stock, derived, draft, known_in
+from memoryd.memory.drafting import Stock, derived, draft
 from memoryd.memory.errors import BadAnswer, ProviderError
 from memoryd.memory.facts import Answer, Checked, Fact, SliceMessage, parse_answer
+from memoryd.memory.known import known_in
 from memoryd.memory.nearest import NearestNotes
 from memoryd.memory.notes import Note
 from memoryd.memory.plan import Plan, SliceRange

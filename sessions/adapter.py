@@ -108,6 +108,10 @@ class Adapter(Protocol):
         """Every root session's transcript, each session once; unreadable folders are left out."""
         ...
 
+    def session_of(self, path: Path) -> str:
+        """The session a transcript is named by; the stem of the file name where it is not."""
+        ...
+
     def start(self, session: str, path: Path) -> State:
         """The state before the first line of ``session``'s transcript at ``path``."""
         ...

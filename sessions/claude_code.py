@@ -99,6 +99,10 @@ class ClaudeCode:
                     if session != name and not name.startswith("agent-") and path.is_file():
                         yield Found(session, path)
 
+    def session_of(self, path: Path) -> str:
+        """The name of the file."""
+        return path.stem
+
     def start(self, session: str, path: Path) -> State:
         """A sub-agent's file is a child of the session in whose folder it lies."""
         if not path.name.startswith("agent-"):

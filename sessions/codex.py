@@ -99,6 +99,10 @@ class Codex:
                     seen.add(session)
                     yield Found(session, path)
 
+    def session_of(self, path: Path) -> str:
+        """The thread at the end of a rollout's name, else the whole name."""
+        return _session(path.name) or path.stem
+
     def start(self, session: str, path: Path) -> State:
         """A root until a ``session_meta`` of its own says otherwise."""
         return State(session=session)

@@ -123,12 +123,16 @@ class History:
         )
         cursor.execute(schema.MOVE, (*values, session_id))
 
-    def messages(self, agent: str, session: str, after_seq: int, limit: int) -> list[StoredMessage]:
-        """At most ``limit`` live messages of the session after ``after_seq``, ordered by seq."""
-        return self._messages("", (agent, session, after_seq, _NO_END, limit))
+    def messages(
+        self, agent: str, session: str, after_seq: int, limit: int, *, cutoff: int | None = None
+    ) -> list[StoredMessage]:
+        """At most ``limit`` live messages of the session after ``after_seq``, ordered by seq.
 
-    #: The same by the name that says what it leaves out.
-    messages_after = messages
+        ``cutoff`` leaves out what was said after that byte of the transcript.
+        """
+        last = _NO_END if cutoff is None else cutoff
+        only = "and message.line_end <= ?"
+        return self._messages(only, (agent, session, after_seq, _NO_END, last, limit))
 
     def user_messages_between(
         self, agent: str, session: str, after_seq: int, to_seq: int

@@ -54,7 +54,7 @@ class Recording:
         found = self._cursor.execute(schema.KNOWN, (message.id,)).fetchall()
         for session_id, *met in found:
             if session_id == self._session_id:
-                self._meet(*met)
+                self._meet(message, *met)
                 return
         if found and self._copied_by_id(message):
             self.done.copied += 1
@@ -65,7 +65,7 @@ class Recording:
         base = _base(message)
         found = self._one(schema.EQUAL, (self._session_id, base, self._batch.reading))
         if found is not None:
-            self._meet(*found)
+            self._meet(message, *found)
         elif self._copied_by_fork(message):
             self.done.copied += 1
         else:
@@ -73,12 +73,13 @@ class Recording:
             known_as = hashlib.sha256(b"%s/%d" % (base, ordinal)).hexdigest()
             self._add(message, known_as, base, ordinal)
 
-    def _meet(self, seq: int, parts: int, met_in: int) -> None:
+    def _meet(self, message: Keep, seq: int, parts: int, met_in: int) -> None:
         """The message stands already; say that this reading has met it."""
         reading = self._batch.reading
         if met_in != reading:
             span = (seq, seq + parts - 1)
-            self._cursor.execute(schema.MEET, (reading, self._session_id, *span))
+            said = (reading, message.line_end, self._session_id)
+            self._cursor.execute(schema.MEET, (*said, *span))
 
     def _copied_by_id(self, message: Keep) -> bool:
         """Only an id that is unique in the world says that two sessions hold one message."""
@@ -114,7 +115,7 @@ class Recording:
                 *(self._session_id, self._last_seq, known_as if first else f"{known_as}#{part}"),
                 *(part, total, base if first else None, ordinal if first else None),
                 *(self._batch.reading, message.role, text, message.at_ms),
-                *(message.cwd, message.project),
+                *(message.cwd, message.project, message.line_end),
             )
             self._cursor.execute(schema.ADD, row)
         self.done.messages += 1
