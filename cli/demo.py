@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import signal
@@ -40,9 +41,13 @@ def demo(keep: bool, examples: Path | None, as_json: bool) -> None:
     """
     from memoryd.cli.demo_stage import stage
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # the sessions speak Arabic too
     try:
         with _interruptible(), stage(examples, keep=keep) as (made, sessions):
             values = _play(made, sessions, _Teller(silent=as_json), keep)
+    except BrokenPipeError:
+        raise  # whoever read our output has seen enough; main() knows what to do
     except (OSError, subprocess.SubprocessError) as error:
         raise MemorydError(
             f"the demo could not run: {error}",
@@ -192,6 +197,8 @@ class _Teller:
     def commits(self, commits: Sequence[ShownCommit]) -> None:
         """The history of the memory."""
         self._head("Every change is a commit: `git log` in the folder of the notes")
+        for folder in dict.fromkeys(commit.folder for commit in commits):
+            self._say(f"   {folder}")
         for commit in commits:
             self._say(f"   {commit.id[:8]}  {commit.author}  {commit.subject}")
 

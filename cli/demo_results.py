@@ -64,8 +64,9 @@ class NotKept:
 
 @dataclass(frozen=True)
 class ShownCommit:
-    """One commit of the store."""
+    """One commit of a store, whose files lie in ``folder``."""
 
+    folder: str
     id: str
     author: str
     subject: str
@@ -154,7 +155,7 @@ def notes(made: Stage, jobs: Sequence[tuple[Staged, Job]]) -> list[ShownNote]:
         ]
     for store in Store.all(made.home):
         found += [_shown(store, note.path, kept) for note in store.notes()]
-    _refuse_foreign(found, [staged for staged, _ in jobs])
+    refuse_unsaid(found, [staged for staged, _ in jobs])
     if len(found) < NOTES_WANTED:
         raise MemorydError(
             f"the sessions gave {len(found)} notes; the demo wants {NOTES_WANTED}",
@@ -179,8 +180,11 @@ def _shown(store: Store, path: str, kept: Sequence[tuple[Staged, KeptCandidate]]
     )
 
 
-def _refuse_foreign(found: Sequence[ShownNote], sessions: Sequence[Staged]) -> None:
-    """Look every sentence up in the transcripts themselves, not in what we made of them."""
+def refuse_unsaid(found: Sequence[ShownNote], sessions: Sequence[Staged]) -> None:
+    """Look every sentence up in the transcripts themselves, not in what we made of them.
+
+    Raises ``MemorydError`` for a note with a sentence that none of them holds, or with none.
+    """
     missing = {sentence: note.path for note in found for sentence in note.sentences}
     for staged in sessions:
         for text in _texts(staged):
@@ -279,7 +283,9 @@ def commits(made: Stage) -> list[ShownCommit]:
     from memoryd.memory.store import Store
 
     return [
-        ShownCommit(one.id, one.author, one.subject, "".join(one.values("Memoryd-Job")))
+        ShownCommit(
+            str(store.root), one.id, one.author, one.subject, "".join(one.values("Memoryd-Job"))
+        )
         for store in Store.all(made.home)
         for one in Baseline(store).log()
     ]

@@ -10,13 +10,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memoryd.cli.demo_stage import EXAMPLES, made_up_token
+from memoryd.cli.demo_results import ShownNote, refuse_unsaid
+from memoryd.cli.demo_stage import EXAMPLES, Staged, made_up_token
+from memoryd.memory.errors import MemorydError
 from memoryd.memory.scanner import verdicts
 
 MEMORYD = [sys.executable, "-m", "memoryd.cli.main"]
@@ -26,7 +29,7 @@ MEMORYD = [sys.executable, "-m", "memoryd.cli.main"]
 def folder() -> Iterator[Path]:
     """A temporary folder with a path short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="d", dir="/tmp") as made:
-        yield Path(made)
+        yield Path(made).resolve()
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -160,18 +163,19 @@ def _holds(path: Path, token: str, aside: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_an_interrupted_demo_tidies_up(folder: Path) -> None:
-    """Ctrl-C while the daemon runs: it is ended, the folder goes, the exit code says so."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_demo_tidies_up(folder: Path, number: int, code: int) -> None:
+    """Stopped while the daemon runs: it is ended, the folder goes, the exit code says so."""
     demo = start(folder)
     assert demo.stdout is not None
     for line in demo.stdout:
         if "ready after" in line:
             break
 
-    demo.send_signal(signal.SIGINT)
+    demo.send_signal(number)
     demo.communicate()
 
-    assert demo.returncode == 130
+    assert demo.returncode == code
     assert list(folder.iterdir()) == []
     assert processes_in(folder) == []
 
@@ -192,6 +196,20 @@ def test_sessions_that_give_too_little_are_a_failure(folder: Path) -> None:
     assert code == 1
     assert err.startswith("memoryd: the sessions gave 0 notes")
     assert list(folder.iterdir()) == [sessions]
+
+
+@pytest.mark.parametrize("sentences", [("Always use tabs.", "Always use yarn."), ()])
+def test_a_note_that_nobody_said_is_a_failure(tmp_path: Path, sentences: tuple[str, ...]) -> None:
+    """A note with one sentence that no transcript holds, or with none at all, is not shown."""
+    transcript = tmp_path / "s1.jsonl"
+    transcript.write_text('{"message": {"content": "Always  use tabs. Thanks."}}\n{"cut')
+    staged = Staged("claude-code", "s1", transcript, lines=2)
+    said = ShownNote("feedback/x.md", "feedback", "x", "X.", sentences, "claude-code", "j1", "")
+
+    with pytest.raises(MemorydError, match=r"feedback/x\.md stands on nothing"):
+        refuse_unsaid([said], [staged])
+
+    refuse_unsaid([replace(said, sentences=("Always use tabs.",))], [staged])
 
 
 def test_a_missing_transcript_is_named(folder: Path) -> None:
