@@ -39,12 +39,17 @@ def demo(keep: bool, examples: Path | None, as_json: bool) -> None:
 
     Needs no network, touches nothing of yours, and leaves nothing behind without --keep.
     """
+    from memoryd.cli.demo_processes import stopping_daemon
     from memoryd.cli.demo_stage import stage
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # the sessions speak Arabic too
     try:
-        with _interruptible(), stage(examples, keep=keep) as (made, sessions):
+        with (
+            _interruptible(),
+            stage(examples, keep=keep) as (made, sessions),
+            stopping_daemon(made),
+        ):
             values = _play(made, sessions, _Teller(silent=as_json), keep)
     except BrokenPipeError:
         raise  # whoever read our output has seen enough; main() knows what to do
@@ -75,20 +80,20 @@ def _interruptible() -> Iterator[None]:
 
 def _play(made: Stage, sessions: Sequence[Staged], tell: _Teller, keep: bool) -> dict[str, Any]:
     """The demo from the first hook to the last word; what ``--json`` prints comes back."""
+    from memoryd.cli import demo_processes as processes
     from memoryd.cli import demo_results as results
-    from memoryd.cli import demo_stage
     from memoryd.daemon.client import Client
 
     first, second = sessions
     tell.opening(made, sessions)
-    envelope = demo_stage.first_envelope(made, first)
+    envelope = processes.first_envelope(made, first)
     tell.envelope(first, envelope)
     began = time.monotonic()
-    demo_stage.start_daemon(made)
+    processes.start_daemon(made)
     tell.started(made, time.monotonic() - began)
-    jobs = [(first, results.finished_job(made, first))]
-    demo_stage.run_hook(made, second)
-    jobs.append((second, results.finished_job(made, second)))
+    jobs = [(first, processes.finished_job(made, first))]
+    processes.run_hook(made, second)
+    jobs.append((second, processes.finished_job(made, second)))
     tell.jobs(jobs)
     notes = results.notes(made, jobs)
     tell.notes(notes)
@@ -98,8 +103,8 @@ def _play(made: Stage, sessions: Sequence[Staged], tell: _Teller, keep: bool) ->
     tell.commits(commits)
     status = Client(made.home.socket(made.environ)).status()
     tell.status(made)
-    if demo_stage.stop_daemon(made) != 0:
-        raise demo_stage.daemon_failed(made, "the daemon did not stop as it should")
+    if processes.stop_daemon(made) != 0:
+        raise processes.daemon_failed(made, "the daemon did not stop as it should")
     tell.closing(made, jobs, keep)
     return {
         "envelope": envelope,
@@ -210,7 +215,7 @@ class _Teller:
 
     def closing(self, made: Stage, jobs: Sequence[tuple[Staged, Job]], keep: bool) -> None:
         """How to take it back, and how to go on."""
-        from memoryd.cli.demo_stage import hook_command
+        from memoryd.cli.demo_processes import hook_command
 
         home = f"--home {shlex.quote(str(made.home.root))} " if keep else ""
         hook = shlex.join([*hook_command(), "claude-code", "session-end"])

@@ -8,27 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memoryd.cli.demo_stage import (
-    HOOK_TRIES,
-    Stage,
-    Staged,
-    daemon_failed,
-    hook_failed,
-    run_hook,
-)
+from memoryd.cli.demo_processes import OpenLedger
+from memoryd.cli.demo_stage import Stage, Staged
 from memoryd.memory.clock import SystemClock
 from memoryd.memory.errors import MemorydError
 from memoryd.memory.text import clip, fold
 
 if TYPE_CHECKING:
-    from memoryd.daemon.client import Client
     from memoryd.jobs.job import Job
-    from memoryd.jobs.ledger import Ledger
     from memoryd.jobs.records import KeptCandidate
     from memoryd.memory.store import Store
     from memoryd.sessions.stored import StoredMessage
 
-WAIT_SECONDS = 60.0
 #: Fewer notes than this and the demo has shown nothing.
 NOTES_WANTED = 4
 #: What a demo on a person's own long session may list.
@@ -82,58 +73,6 @@ class Passed:
     skipped: dict[str, int]
 
 
-# -- jobs ----------------------------------------------------------------------------------------
-
-
-def finished_job(made: Stage, staged: Staged) -> Job:
-    """The session's job, waited for. Raises ``MemorydError`` where it did not complete."""
-    from memoryd.daemon.client import Client
-
-    client = Client(made.home.socket(made.environ))
-    job = _job(made, staged, client)
-    client.wait(job.id, WAIT_SECONDS)
-    with _Ledger(made) as ledger:
-        job = ledger.records.job(job.id)
-    if job.status == "completed":
-        return job
-    if made.daemon is not None and made.daemon.poll() is not None:
-        raise daemon_failed(made, "the daemon died")
-    why = job.error_detail or job.error_code or job.wait_reason or "it did not end in time"
-    raise MemorydError(
-        f"the {staged.agent} job is {job.shown_status}: {why}",
-        hint="`memoryd demo --keep` keeps the home, its daemon.log and the job",
-    )
-
-
-def _job(made: Stage, staged: Staged, client: Client) -> Job:
-    for _ in range(HOOK_TRIES):
-        # The envelope is its own ring; asking again only says when the inbox has been looked at.
-        if not client.ring():
-            raise daemon_failed(made, "the daemon does not answer")
-        with _Ledger(made) as ledger:
-            found = [job for job in ledger.records.jobs() if job.session == staged.session]
-        if found:
-            return found[0]
-        run_hook(made, staged)
-    raise hook_failed(made)
-
-
-class _Ledger:
-    """The demo's ledger, open for a moment."""
-
-    def __init__(self, made: Stage) -> None:
-        from memoryd.jobs.workplace import open_ledger
-        from memoryd.memory.config import Config
-
-        self._ledger = open_ledger(made.home, Config(), SystemClock())
-
-    def __enter__(self) -> Ledger:
-        return self._ledger
-
-    def __exit__(self, *error: object) -> None:
-        self._ledger.close()
-
-
 # -- notes ---------------------------------------------------------------------------------------
 
 
@@ -146,7 +85,7 @@ def notes(made: Stage, jobs: Sequence[tuple[Staged, Job]]) -> list[ShownNote]:
     from memoryd.memory.store import Store
 
     found = []
-    with _Ledger(made) as ledger:
+    with OpenLedger(made) as ledger:
         kept = [
             (staged, candidate)
             for staged, job in jobs
@@ -231,7 +170,7 @@ def not_kept(made: Stage, jobs: Sequence[tuple[Staged, Job]]) -> tuple[list[NotK
 
     words: list[NotKept] = []
     passed = []
-    with _Ledger(made) as ledger, History(made.home.session_history, SystemClock()) as history:
+    with OpenLedger(made) as ledger, History(made.home.session_history, SystemClock()) as history:
         for staged, job in jobs:
             candidates = ledger.records.candidates(job.id)
             messages = history.messages(staged.agent, staged.session, 0, 500)

@@ -1,7 +1,7 @@
-"""The stage of ``memoryd demo``: temporary folders, bundled sessions, the hook and the daemon.
+"""The stage of ``memoryd demo``: one temporary folder with a home, a project and two sessions.
 
-Everything is real but the person: the hook and the daemon are processes of their own, whose home,
-agents' folders and temporary project all lie under one temporary folder that goes away at the end.
+Everything is real but the person: the children of the demo (``demo_processes.py``) are shown a
+home, agents' folders and a project that all lie in that folder, and nothing of the person's own.
 """
 
 from __future__ import annotations
@@ -9,26 +9,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import selectors
 import shutil
-import signal
 import site
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+import click
+
 from memoryd.memory.errors import MemorydError
 from memoryd.memory.home import SOCKET_PATH_BYTES, Home
-
-READY_SECONDS = 30.0
-STOP_SECONDS = 15.0
-HOOK_TRIES = 3
 
 #: File in the examples -> the agent whose format it has.
 EXAMPLES = {"claude-code.jsonl": "claude-code", "codex.jsonl": "codex"}
@@ -36,7 +31,6 @@ EXAMPLES = {"claude-code.jsonl": "claude-code", "codex.jsonl": "codex"}
 PROJECT_MARK, TOKEN_MARK = b"{{project}}", b"{{token}}"
 #: Never passed on: what would show the children the person's own settings, sessions or keys.
 _NOT_PASSED = ("MEMORYD_", "CLAUDE", "CODEX", "OPENAI", "ANTHROPIC", "GIT_", "XDG_", "NOTIFY_")
-_RUN_HOOK = "from memoryd.cli.hook import main; main()"
 
 
 def made_up_token() -> str:
@@ -85,7 +79,7 @@ class Stage:
         )
         if done.returncode != 0:
             raise MemorydError(
-                f"`memoryd {' '.join(arguments)}` failed: {_last_line(done.stderr)}",
+                f"`memoryd {' '.join(arguments)}` failed: {last_line(done.stderr)}",
                 hint="run `memoryd demo --keep` and look into the home it names",
             )
         return done.stdout.decode("utf-8", "replace").rstrip()
@@ -93,16 +87,13 @@ class Stage:
 
 @contextmanager
 def stage(examples: Path | None, *, keep: bool) -> Iterator[tuple[Stage, list[Staged]]]:
-    """A stage with the sessions in place; at the end the daemon is stopped, the folder removed.
+    """A stage with the sessions in place; at the end the folder is removed.
 
     ``examples`` is a folder with transcripts in place of the bundled ones. Raises
     ``MemorydError`` where the stage cannot be set.
     """
-    with ExitStack() as leaving:
-        made = Stage(Path(tempfile.mkdtemp(prefix="memoryd-demo-")).resolve())
-        if not keep:
-            leaving.callback(_remove, made.root)
-        leaving.callback(stop_daemon, made)
+    made = Stage(Path(tempfile.mkdtemp(prefix="memoryd-demo-")).resolve())
+    with _removed(made.root) if not keep else _kept(made.root):
         _refuse_long_path(made.home)
         made.environ = _environ(made.root)
         _make_project(made)
@@ -113,13 +104,22 @@ def stage(examples: Path | None, *, keep: bool) -> Iterator[tuple[Stage, list[St
 # -- folders and sessions ------------------------------------------------------------------------
 
 
-def _remove(root: Path) -> None:
+@contextmanager
+def _removed(root: Path) -> Iterator[None]:
     try:
+        yield
+    finally:
         shutil.rmtree(root)
-    except OSError as error:
-        raise MemorydError(
-            f"the temporary folder {root} could not be removed", hint="remove it by hand"
-        ) from error
+
+
+@contextmanager
+def _kept(root: Path) -> Iterator[None]:
+    """Where it all is must be known above all when something went wrong."""
+    try:
+        yield
+    except BaseException:
+        click.echo(f"memoryd: the demo's folder is kept: {root}", err=True)
+        raise
 
 
 def _refuse_long_path(home: Home) -> None:
@@ -213,121 +213,7 @@ def _inside_json(text: str) -> bytes:
     return json.dumps(text)[1:-1].encode()
 
 
-# -- the hook ------------------------------------------------------------------------------------
-
-
-def run_hook(made: Stage, staged: Staged) -> None:
-    """End the session as its agent does: the hook, with the agent's JSON on standard input."""
-    said = {
-        "session_id": staged.session,
-        "transcript_path": str(staged.transcript),
-        "cwd": str(made.project),
-        "permission_mode": "default",
-        "hook_event_name": "SessionEnd",
-    }
-    if staged.agent == "codex":
-        said |= {"model": "gpt-5-codex", "reason": "other"}
-    else:
-        said |= {"reason": "prompt_input_exit"}
-    subprocess.run(
-        [*hook_command(), staged.agent, "session-end"],
-        input=json.dumps(said).encode(),
-        env=made.environ,
-        cwd=made.project,
-        check=True,
-    )
-
-
-def hook_command() -> list[str]:
-    """The installed hook beside this Python, else the same module run by it."""
-    script = Path(sys.executable).with_name("memoryd-hook")
-    return [str(script)] if os.access(script, os.X_OK) else [sys.executable, "-c", _RUN_HOOK]
-
-
-def first_envelope(made: Stage, staged: Staged) -> dict[str, object]:
-    """The envelope that the hook leaves while no daemon takes it away. Raises if none comes."""
-    for _ in range(HOOK_TRIES):  # on a machine that stands still the hook gives up at 300 ms
-        run_hook(made, staged)
-        for path in sorted(made.home.inbox.glob("*.json")):
-            envelope: dict[str, object] = json.loads(path.read_bytes())
-            return envelope
-    raise hook_failed(made)
-
-
-def hook_failed(made: Stage) -> MemorydError:
-    """What to say when the hook left nothing, with the trace it wrote."""
-    trace = made.home.logs / "hook-errors.log"
-    why = _last_line(trace.read_bytes()) if trace.is_file() else "it left no trace"
-    return MemorydError(
-        f"the hook left no envelope: {why}", hint="try again when the machine is less busy"
-    )
-
-
-# -- the daemon ----------------------------------------------------------------------------------
-
-
-def start_daemon(made: Stage) -> None:
-    """Start the daemon and wait until it says READY, as systemd would. Raises where it does not."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
-        address = made.root / "notify"
-        notified.bind(str(address))
-        command = [sys.executable, "-m", "memoryd.cli.main", "--home", str(made.home.root), "run"]
-        with made.log.open("wb") as log:
-            made.daemon = subprocess.Popen(
-                command,
-                env=made.environ | {"NOTIFY_SOCKET": str(address)},
-                cwd=made.root,
-                stdin=subprocess.DEVNULL,
-                # Says nothing there; its end tells us of a daemon that dies.
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
-        if not _is_ready(made.daemon, notified):
-            raise daemon_failed(made, "the daemon did not become ready")
-
-
-def _is_ready(daemon: subprocess.Popen[bytes], notified: socket.socket) -> bool:
-    assert daemon.stdout is not None
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(notified, selectors.EVENT_READ)
-        waiting.register(daemon.stdout, selectors.EVENT_READ)
-        while ready := waiting.select(READY_SECONDS):
-            if any(key.fileobj is daemon.stdout for key, _ in ready):
-                return False
-            if b"READY=1" in notified.recv(4096).split(b"\n"):
-                return True
-    return False
-
-
-def daemon_failed(made: Stage, what: str) -> MemorydError:
-    """What to say when the daemon let us down, with the last line of its log."""
-    line = _last_line(made.log.read_bytes()) if made.log.is_file() else ""
-    return MemorydError(
-        f"{what}: {line or 'it logged nothing'}",
-        hint="`memoryd demo --keep` keeps the home and daemon.log",
-    )
-
-
-def stop_daemon(made: Stage) -> int | None:
-    """Stop the daemon as a service manager does; its exit code, None where none runs."""
-    daemon, made.daemon = made.daemon, None
-    if daemon is None:
-        return None
-    try:
-        daemon.terminate()
-        return daemon.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        # Whatever of it is still there, on every way out, a second Ctrl-C included.
-        with suppress(ProcessLookupError):
-            os.killpg(daemon.pid, signal.SIGKILL)
-        daemon.wait()
-        if daemon.stdout is not None:
-            daemon.stdout.close()
-
-
-def _last_line(data: bytes) -> str:
+def last_line(data: bytes) -> str:
+    """The last line of a process's output, at most 300 characters."""
     lines = data.decode("utf-8", "replace").strip().splitlines()
     return lines[-1][:300] if lines else ""

@@ -182,7 +182,8 @@ def test_an_interrupted_demo_tidies_up(folder: Path, number: int, code: int) -> 
 
 @pytest.mark.slow
 def test_sessions_that_give_too_little_are_a_failure(folder: Path) -> None:
-    """Two sessions without a lasting word: one clear line, exit code 1, nothing left."""
+    """Two sessions without a lasting word: one clear line, exit code 1, nothing left
+    without --keep."""
     sessions = folder / "sessions"
     sessions.mkdir()
     line = {"type": "user", "uuid": "u1", "sessionId": "s1", "cwd": "{{project}}"}
@@ -192,10 +193,14 @@ def test_sessions_that_give_too_little_are_a_failure(folder: Path) -> None:
     (sessions / "codex.jsonl").write_text(json.dumps(meta) + "\n")
 
     code, _, err = run(folder, "--examples", str(sessions))
-
     assert code == 1
     assert err.startswith("memoryd: the sessions gave 0 notes")
     assert list(folder.iterdir()) == [sessions]
+
+    code, _, err = run(folder, "--examples", str(sessions), "--keep")
+    (kept,) = set(folder.iterdir()) - {sessions}
+    assert code == 1
+    assert f"the demo's folder is kept: {kept}" in err
 
 
 @pytest.mark.parametrize("sentences", [("Always use tabs.", "Always use yarn."), ()])
