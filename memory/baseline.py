@@ -230,9 +230,13 @@ class Baseline:
         found = self.with_trailer(key, value)
         return found[0].id if found else None
 
-    def with_trailer(self, key: str, value: str) -> list[Commit]:
-        """Every commit reachable from ``HEAD`` that has exactly this trailer, newest first."""
-        return [made for made in self._grep(_trailer(key, value)) if value in made.values(key)]
+    def with_trailer(self, key: str, value: str | None = None) -> list[Commit]:
+        """Every commit reachable from ``HEAD`` that has exactly this trailer, newest first.
+
+        Without ``value`` any value will do.
+        """
+        found = self._grep(f"{key}: " if value is None else _trailer(key, value))
+        return [made for made in found if made.values(key) and value in (None, *made.values(key))]
 
     def commits_of(self, job: str) -> list[Commit]:
         """The commits of one job, newest first."""
@@ -241,7 +245,7 @@ class Baseline:
     def jobs_ending(self, ending: str) -> dict[str, list[Commit]]:
         """The jobs whose id ends so, each with its commits, newest first."""
         found: dict[str, list[Commit]] = {}
-        for made in self._grep("Memoryd-Job: "):
+        for made in self.with_trailer("Memoryd-Job"):
             for job in made.values("Memoryd-Job"):
                 if job.endswith(ending):
                     found.setdefault(job, []).append(made)

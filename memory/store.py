@@ -124,6 +124,11 @@ class Store:
             found += [f"{folder}/{name}" for name in self._names(folder) if _is_note_name(name)]
         return sorted(found)
 
+    def paths_named(self, name: str) -> list[str]:
+        """Where a file of this name is, in any folder of notes."""
+        every = (f"{folder}/{name}" for folder in _FOLDERS)
+        return [path for path in every if os.path.lexists(self.root / path)]
+
     def notes(self) -> list[Note]:
         """Every readable note, archived ones too, sorted by path."""
         return self._survey()[0]

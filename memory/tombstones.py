@@ -105,7 +105,7 @@ class Tombstones:
         for each in forgotten:
             line = _Line(
                 now_ms,
-                self._name(each.name),
+                self._name(each.name) if each.name.strip() else "",
                 [self._statement(one) for one in each.statements if statement_key(one)],
                 [self._span(span) for span in each.spans],
             )
