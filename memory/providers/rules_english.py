@@ -89,6 +89,9 @@ def _from_now_on(match: re.Match[str]) -> Found | None:
     inner = find(said)
     if inner is not None:
         return inner
+    first = said.split(" ", 1)[0]
+    if first.istitle() and len(first) > 1:
+        said = said[0].lower() + said[1:]
     return _rule(f"From now on, {said}") if len(said.split()) >= 3 else None
 
 

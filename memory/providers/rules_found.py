@@ -55,7 +55,7 @@ def sentence(text: str) -> str:
     """``text`` as a sentence: a capital (but for code and Arabic) and a full stop."""
     said = tidy(text)
     first = said.split(" ", 1)[0]
-    if first.isascii() and first.isalpha() and first.islower():
+    if first.isascii() and first.replace("'", "").isalpha() and first.islower():
         said = said[0].upper() + said[1:]
     return f"{said}."
 

@@ -26,7 +26,7 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | r
 _INLINE_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 #: Lines that nobody writes by hand as a statement: quotes, code, tables, logs, traces, prompts.
 _PASTED = re.compile(
-    r"""\s{4,}\S|\t|>|\||\$\s|%\s|\#|<|@@|[+-]{3}|\d{4}-\d\d-\d\d|\d\d?:\d\d|\[?(?:\d+|[A-Z]{4,})[\]:]
+    r"""\s{4,}\S|\t|>|\||\$\s|%\s|\#|<|@@|[+-]{3}|\d{4}-\d\d-\d\d|\d\d?:\d\d|\[?(?:\d+|(?-i:[A-Z]{4,}))[\]:]
     |(?:error|warning|info|debug|fatal|trace|panic|traceback|exception|at|file|caused\ by)\b[\s:("]
     |(?:import|from|def|class|const|let|var|return|func|fn|public|private|if|for|while)\b.*[;:{(]$
     |.*[;{}]$|[\w.-]+\s*=\s*\S""",
