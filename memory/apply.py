@@ -86,7 +86,7 @@ def apply_plan(home: Home, plan: Plan, *, clock: Clock, planned: Collection[str]
             changed |= set(done.values(_CHANGED))
             appended |= set(done.values(_APPENDED))
         for store in stores:
-            store.write_index()
+            store.refresh_index()
     for store in stores:
         _record_project(home, store)
     order = list(dict.fromkeys(each.candidate for each in plan.operations))

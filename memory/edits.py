@@ -90,7 +90,7 @@ def commit_person_edits(
         made = commit_theirs(baseline, files, now_ms) if files else None
         if made:
             seams.reach("store.committed")
-            store.write_index()
+            store.refresh_index()
     return EditsOutcome(
         made,
         tuple(found.edits),
@@ -112,7 +112,7 @@ def put_back(store: Store) -> tuple[str, ...]:
             data = baseline.show("HEAD", path)
             if data is not None:
                 store.replace(path, data, found=None)
-        store.write_index()
+        store.refresh_index()
     return tuple(gone)
 
 

@@ -55,7 +55,7 @@ def delete_note(
         title = f"Forget {path}"
         made = baseline.commit(files, title, {"Memoryd-Job": identity}, "person", now_ms=now_ms)
         seams.reach("store.committed")
-        store.write_index()
+        store.refresh_index()
     return Deleted(path, made, identity)
 
 

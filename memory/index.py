@@ -10,6 +10,9 @@ from memoryd.memory.text import clip
 #: Lines listed before the index is cut short, so that it stays readable.
 MAX_LINES = 200
 
+#: How the last line of an index starts that does not show every note.
+CUT_SHORT = f"> WARNING: index truncated at {MAX_LINES} lines"
+
 _DESCRIPTION_CHARACTERS = 300
 _PREAMBLE = """# Memory
 
@@ -47,8 +50,7 @@ def render(notes: Iterable[Note]) -> str:
         lines = [
             *lines[:MAX_LINES],
             "",
-            f"> WARNING: index truncated at {MAX_LINES} lines ({len(lines)} total). "
-            "Remove stale memories.",
+            f"{CUT_SHORT} ({len(lines)} total). Remove stale memories.",
         ]
     return "\n".join([_PREAMBLE, *lines]).rstrip("\n") + "\n"
 

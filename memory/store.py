@@ -222,6 +222,19 @@ class Store:
         except OSError as error:
             raise _refused(INDEX, error.strerror or "it cannot be written") from error
 
+    def refresh_index(self) -> None:
+        """Write ``MEMORY.md`` after a save, unless it is so long that it is cut short anyway.
+
+        Reading 10,000 notes for one more line is not worth a save's time: such an index is left to
+        ``write_index``, which the refresh of what is derived calls.
+        """
+        try:
+            shown = (self.root / INDEX).read_bytes()
+        except OSError:  # missing or unreadable: it is made
+            shown = b""
+        if index.CUT_SHORT.encode() not in shown:
+            self.write_index()
+
     def _survey(self) -> tuple[list[Note], list[Unreadable]]:
         notes: list[Note] = []
         unreadable: list[Unreadable] = []

@@ -82,7 +82,7 @@ def undo(home: Home, reference: str, *, clock: Clock) -> Undone:
         identity = _resumed(targets, undos) or uuid7(clock.now_ms())
         done = {each.store.key: _revert(each, identity, clock.now_ms()) for each in reversals}
         for store in targets:
-            store.write_index()
+            store.refresh_index()
     return Undone(
         identity,
         name,

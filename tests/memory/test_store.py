@@ -168,6 +168,11 @@ def test_a_long_index_says_that_it_is_cut(home: Home) -> None:
     lines = (store.root / "MEMORY.md").read_text().split("---\n")[1].strip().splitlines()
     assert len(lines) == 202
     assert lines[-1].startswith("> WARNING: index truncated at 200 lines (232 total)")
+    (store.root / "user/n229.md").unlink()
+    store.refresh_index()
+    assert "(232 total)" in (store.root / "MEMORY.md").read_text()
+    store.write_index()
+    assert "(231 total)" in (store.root / "MEMORY.md").read_text()
 
 
 def test_a_profile_is_a_store_of_its_own_files(home: Home) -> None:
