@@ -309,3 +309,26 @@ def test_an_unclosed_own_block_is_cut_to_the_end() -> None:
     assert strip_own_blocks("a\n<memoryd-context>\nnote") == "a"
     assert strip_own_blocks("say <memoryd-context> x") == "say <memoryd-context> x"
     assert cited("no tags") == ()
+
+
+def test_a_file_replaced_while_it_is_read_is_read_again_the_next_time(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The open file is read to its end; the new one is not mistaken for it."""
+    reader.write(*turns(3))
+    replaced = b"".join(claude("user", f"other {n}", f"o{n}") for n in range(4))
+    open_transcript = lines.open_transcript
+
+    def replace_then(path: Path) -> object:
+        file = open_transcript(path)
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(replaced)
+        fresh.replace(path)
+        return file
+
+    with monkeypatch.context() as raced:
+        raced.setattr(ingestion, "open_transcript", replace_then)
+        reader.read()
+    reader.read()
+
+    assert reader.texts() == [f"message {n}" for n in range(3)] + [f"other {n}" for n in range(4)]
