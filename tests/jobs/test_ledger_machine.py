@@ -12,15 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memoryd.jobs.job import Job
+from memoryd.jobs.ledger import Ledger
 from memoryd.memory.errors import LeaseLost
 from memoryd.memory.testing import FakeClock
 
 WORKERS = st.sampled_from(["one", "two"])
+BACK = st.integers(0, 2)
 SESSIONS = ("s1", "s2")
 
 
 class Queue(RuleBasedStateMachine):
-    """Two workers with a ledger object each on one file; ``held`` is what each thinks it has."""
+    """Two workers with a ledger object each on one file; ``claims`` is what they ever took.
+
+    An attempt that stalled comes back as one of the older claims.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,8 +35,7 @@ class Queue(RuleBasedStateMachine):
             name: open_ledger(Path(self.folder.name), self.clock) for name in ("one", "two")
         }
         self.ledger = self.ledgers["one"]
-        self.held: dict[str, Job] = {}
-        self.tokens: dict[tuple[str, int], str] = {}
+        self.claims: list[tuple[str, Job]] = []
         self.cursors = dict.fromkeys(SESSIONS, 0)
         self.cutoff = 0
 
@@ -46,30 +50,43 @@ class Queue(RuleBasedStateMachine):
         row = self.ledger.records.find(job.id)
         return row is not None and (row.status, row.attempt) == ("running", job.attempt)
 
-    @rule(session=st.sampled_from(SESSIONS), kind=st.sampled_from(["finalize", "extract"]))
+    @rule(session=st.sampled_from(SESSIONS), kind=st.sampled_from(["extract", "finalize"]))
     def enqueue(self, session: str, kind: str) -> None:
-        """A session ends, or a run of it does."""
+        """A session ends, or a run of it does. Time passes, so that ids have one order."""
         self.cutoff += 1
+        self.clock.advance(0.001)
         enqueue(self.ledger, session, kind, cutoff=self.cutoff)
 
     @rule(worker=WORKERS)
     def claim(self, worker: str) -> None:
-        """A worker forgets what it held (it stalled) and takes another job."""
+        """A worker takes a job, whatever it took before."""
         job = self.ledgers[worker].claim(worker)
         if job is None:
-            return
-        assert (job.id, job.attempt) not in self.tokens, "one owner per token"
-        self.tokens[job.id, job.attempt] = worker
-        self.held[worker] = job
-
-    @precondition(lambda self: self.held)
-    @rule(worker=WORKERS, how=st.sampled_from(["snooze", "release", "fail", "complete", "plan"]))
-    def write(self, worker: str, how: str) -> None:
-        """An attempt records something: exactly the one that holds the lease may."""
-        job = self.held.get(worker)
+            self.enqueue(SESSIONS[self.cutoff % 2], "extract")
+            job = self.ledgers[worker].claim(worker)
         if job is None:
             return
-        ledger = self.ledgers[worker]
+        tokens = {(each.id, each.attempt) for _, each in self.claims}
+        assert (job.id, job.attempt) not in tokens, "one owner per token"
+        self.claims.append((worker, job))
+
+    @precondition(lambda self: self.claims)
+    @rule(worker=WORKERS)
+    def overtake(self, worker: str) -> None:
+        """All leases run out and a worker takes the next job, often one that is still worked."""
+        self.clock.advance(LEASE_SECONDS)
+        self.claim(worker)
+
+    def one_of(self, back: int) -> tuple[Ledger, Job]:
+        """The claim made ``back`` claims ago, or the first, with its worker's ledger."""
+        worker, job = self.claims[max(-len(self.claims), -1 - back)]
+        return self.ledgers[worker], job
+
+    @precondition(lambda self: self.claims)
+    @rule(back=BACK, how=st.sampled_from(["snooze", "release", "fail", "complete", "plan"]))
+    def write(self, back: int, how: str) -> None:
+        """An attempt records something: exactly the one that holds the lease may."""
+        ledger, job = self.one_of(back)
         expected = self.holds(job)
         if how == "plan" and ledger.standing_plan(job) is not None:
             expected = False
@@ -87,14 +104,11 @@ class Queue(RuleBasedStateMachine):
             with pytest.raises(LeaseLost):
                 writes[how]()
 
-    @precondition(lambda self: self.held)
-    @rule(worker=WORKERS, last=st.booleans())
-    def advance(self, worker: str, last: bool) -> None:
+    @precondition(lambda self: self.claims)
+    @rule(back=BACK, last=st.booleans())
+    def advance(self, back: int, last: bool) -> None:
         """An attempt settles the standing plan, or passes over some words."""
-        job = self.held.get(worker)
-        if job is None:
-            return
-        ledger = self.ledgers[worker]
+        ledger, job = self.one_of(back)
         plan = ledger.standing_plan(job)
         first = ledger.cursor(job.agent, job.session) + 1
         part = plan.slice if plan else part_of(job, first, first + 1)
@@ -107,14 +121,13 @@ class Queue(RuleBasedStateMachine):
             with pytest.raises(LeaseLost):
                 ledger.advance(job, part, outcome=outcome)
 
-    @precondition(lambda self: self.held)
-    @rule(worker=WORKERS)
-    def heartbeat(self, worker: str) -> None:
+    @precondition(lambda self: self.claims)
+    @rule(back=BACK)
+    def heartbeat(self, back: int) -> None:
         """A beat says whether the lease is still held."""
-        job = self.held.get(worker)
-        if job is not None:
-            expected = self.holds(job)
-            assert self.ledgers[worker].heartbeat(job) == expected
+        ledger, job = self.one_of(back)
+        expected = self.holds(job)
+        assert ledger.heartbeat(job) == expected
 
     @rule(worker=WORKERS)
     def rescue(self, worker: str) -> None:
@@ -191,8 +204,8 @@ class Queue(RuleBasedStateMachine):
 
 TestQueue = Queue.TestCase
 TestQueue.settings = settings(
-    max_examples=40,
-    stateful_step_count=40,
+    max_examples=100,
+    stateful_step_count=50,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
