@@ -65,6 +65,11 @@ def test_equal_messages_without_ids_are_told_apart(rollouts: Reader) -> None:
 
     assert rollouts.texts() == ["yes", "yes", "first"]
 
+    rollouts.write(*[codex("user", "yes")] * 3)
+    rollouts.read()
+
+    assert rollouts.texts() == ["yes", "yes", "first", "yes"]
+
 
 def test_turns_taken_back_are_not_distilled(rollouts: Reader) -> None:
     """Neither the words nor the answer, also when the transcript is read again."""
@@ -206,22 +211,22 @@ def test_a_crash_beside_a_commit_doubles_and_loses_nothing(
 
 
 def test_two_readers_of_one_session_double_nothing(
-    reader: Reader, monkeypatch: pytest.MonkeyPatch
+    rollouts: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one whose position moved begins anew from there."""
-    reader.write(*turns(2))
+    rollouts.write(codex("user", "a"), codex("user", "b"))
     record, raced = History.record, []
 
     def after_another(self: History, *values: object) -> object:
         if not raced:
             raced.append(True)
-            reader.read()
+            rollouts.read()
         return record(self, *values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(History, "record", after_another)
-    reader.read()
+    rollouts.read()
 
-    assert reader.texts() == ["message 0", "message 1"]
+    assert rollouts.texts() == ["a", "b"]
 
 
 def test_a_transcript_that_cannot_be_read_says_so(reader: Reader, tmp_path: Path) -> None:
