@@ -17,6 +17,7 @@ from memoryd.memory.files import make_directory
 if TYPE_CHECKING:
     from peewee import SqliteDatabase
 
+# Small tables are ``without rowid``: one page less to write in every commit that touches them.
 _FIRST = """
 create table job (
     id text primary key,
@@ -73,7 +74,7 @@ create table attempt_log (
     input_tokens bigint not null default 0,
     output_tokens bigint not null default 0,
     primary key (job_id, attempt)
-);
+) without rowid;
 
 create table plan (
     serial_key text primary key,
@@ -94,7 +95,7 @@ create table cursor (
     seq bigint not null,
     updated_at bigint not null,
     primary key (agent, session)
-);
+) without rowid;
 
 create table candidate (
     id text primary key,
@@ -132,7 +133,7 @@ create table rollout (
     throttled integer not null default 0,
     seen_at bigint not null,
     primary key (agent, session)
-);
+) without rowid;
 
 create table budget (
     day text not null,
@@ -140,7 +141,7 @@ create table budget (
     calls bigint not null,
     tokens bigint not null,
     primary key (day, provider)
-);
+) without rowid;
 
 create table breaker (
     provider text primary key,
