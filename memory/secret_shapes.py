@@ -160,7 +160,7 @@ IN_RUNS: tuple[Shape, ...] = (
     _shape(
         "gitlab",
         "glpat- gldt- glrt- glptt- glcbt- glsoat-",
-        r"gl[a-z]{2,4}-[A-Za-z0-9_.-]{20,}",
+        r"gl[a-z]{2,4}-[A-Za-z0-9_.-]{19,}[A-Za-z0-9_-]",
     ),
     _inside("slack", "xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}"),
     _shape("slack", "xapp-", r"xapp-[0-9]-[A-Za-z0-9-]{10,}"),

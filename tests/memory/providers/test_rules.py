@@ -75,8 +75,8 @@ ENGLISH = {
     "Our runbooks live in Notion": "Our runbooks live in Notion.",
     "The dashboard is at https://grafana.example.com/d/abc": "The dashboard is at"
     " https://grafana.example.com/d/abc.",
-    "We decided to keep SQLite because the CLI must run offline": "We decided to keep SQLite because"
-    " the CLI must run offline.",
+    "We decided to keep SQLite because it runs offline": "We decided to keep SQLite because"
+    " it runs offline.",
     "We chose SQLite over Postgres because it needs no server": "We chose SQLite over Postgres"
     " because it needs no server.",
     "I'm a backend engineer at a small shop": "I'm a backend engineer at a small shop.",
@@ -94,7 +94,7 @@ ARABIC = {
     "تذكر أن قاعدة البيانات للقراءة فقط": "قاعدة البيانات للقراءة فقط.",
     "تذكّر أن الإصدار يوم الخميس": "الإصدار يوم الخميس.",
     "من فضلك تذكر أن العميل يستعمل ويندوز": "العميل يستعمل ويندوز.",
-    "تذكر: الخادم في فرانكفورت دائم التشغيل": "الخادم في فرانكفورت دائم التشغيل.",
+    "تذكر: الخادم في فرانكفورت": "الخادم في فرانكفورت.",
     "لا تنس أن المفتاح يتغير كل شهر": "المفتاح يتغير كل شهر.",
     "دائماً استخدم الوضع الصارم": "دائماً استخدم الوضع الصارم.",
     "دائما شغل make lint قبل الحفظ": "دائما شغل make lint قبل الحفظ.",

@@ -1,0 +1,334 @@
+"""Decided facts become operations that lose no word of a note and none of a person's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from memoryd.memory.config import CurationSettings
+from memoryd.memory.drafting import Draft, Stock, draft, with_line
+from memoryd.memory.facts import (
+    Answer,
+    Evidence,
+    Fact,
+    NoteDraft,
+    Relation,
+    SliceMessage,
+)
+from memoryd.memory.files import sha256
+from memoryd.memory.known import known_in
+from memoryd.memory.notes import Note, new_note, parse
+from memoryd.memory.policy import decide
+from memoryd.memory.providers.base import ShownNote
+from memoryd.memory.values import distinct_values, loses
+
+_NOW = 1_767_603_600_000
+_OLD = "2026-01-01T00:00:00Z"
+_MESSAGE = SliceMessage("m1", 4, "id-1", "user", "I prefer pnpm, version 9", _NOW, "p")
+
+
+class _Store:
+    """The files of one store ``p``, in memory: what a plan is drafted on."""
+
+    def __init__(self, **files: bytes) -> None:
+        self.files = {path.replace("__", "/") + ".md": data for path, data in files.items()}
+
+    def notes(self, store: str) -> list[Note]:
+        return [parse(data, path) for path, data in self.files.items()] if store == "p" else []
+
+    def read(self, store: str, path: str) -> bytes | None:
+        return self.files.get(path) if store == "p" else None
+
+    def shown(self) -> list[ShownNote]:
+        return [
+            ShownNote("p", n.path, n.type, n.name, n.description, n.body) for n in self.notes("p")
+        ]
+
+
+def _note(name: str, body: str, **more: Any) -> bytes:
+    values = {"valid_from": _OLD, "created": _OLD, **more}
+    return new_note(name=name, description=f"About {name}", type="feedback", body=body, **values)
+
+
+def _fact(statement: str, relation: Relation | None = None, content: str | None = None) -> Fact:
+    note = None
+    if content is not None:
+        note = NoteDraft("feedback", "package-manager", "Which package manager", content)
+    return Fact(
+        statement,
+        "preference",
+        (Evidence("m1", "I prefer pnpm"),),
+        "explicit",
+        "none",
+        0.9,
+        note,
+        relation or Relation("new"),
+    )
+
+
+def _draft(
+    store: _Store,
+    *facts: Fact,
+    message: SliceMessage = _MESSAGE,
+    by_person: Callable[[str, str], bool] = lambda store, path: False,
+    shown: list[ShownNote] | None = None,
+) -> Draft:
+    numbers = count()
+    judged = decide(
+        [Answer(facts, (), whole=True)],
+        [message],
+        CurationSettings(),
+        new_id=lambda: f"c{next(numbers)}",
+    )
+    notes = store.shown() if shown is None else shown
+    return draft(judged, Stock(store.notes, store.read, by_person, notes, "s1 job j1", _NOW))
+
+
+def _after(drafted: Draft) -> dict[str, Note | None]:
+    return {
+        one.path: None if one.content is None else parse(one.content.encode(), one.path)
+        for one in drafted.operations
+    }
+
+
+def test_a_new_fact_becomes_a_new_note() -> None:
+    """The file is new, dated by its evidence, and says where it comes from."""
+    drafted = _draft(_Store(), _fact("Prefer pnpm.", content="Prefer pnpm.\n\nSaid once."))
+
+    (operation,) = drafted.operations
+    note = _after(drafted)["feedback/package-manager.md"]
+    assert note is not None
+    assert (operation.store, operation.before, operation.line) == ("p", None, "")
+    assert operation.after == sha256((operation.content or "").encode())
+    assert (note.valid_from, note.source) == ("2026-01-05T09:00:00Z", "s1 job j1")
+    assert drafted.judged[0].candidate.path == "feedback/package-manager.md"
+
+
+def test_a_fact_without_a_note_gets_one_of_its_statement() -> None:
+    """Type by category, name and description by the statement."""
+    drafted = _draft(_Store(), _fact("Prefer pnpm over npm."))
+
+    (note,) = _after(drafted).values()
+    assert note is not None
+    assert (note.path, note.body) == ("feedback/prefer-pnpm-over-npm.md", "Prefer pnpm over npm.")
+
+
+def test_a_name_that_is_taken_gets_a_number() -> None:
+    """Two new facts with one name, and a note that has it already, are three files."""
+    store = _Store(user__x=_note("package-manager", "Something else."))
+    facts = [_fact("Prefer pnpm.", content="One."), _fact("Prefer uv.", content="Two.")]
+
+    drafted = _draft(store, *facts)
+
+    assert list(_after(drafted)) == [
+        "feedback/package-manager-2.md",
+        "feedback/package-manager-3.md",
+    ]
+
+
+@pytest.mark.parametrize("body", ["prefer  PNPM", "Some words.\n- Prefer pnpm.", "Prefer pnpm"])
+def test_what_a_note_says_already_is_not_written_again(body: str) -> None:
+    """Case, bullets and the final stop do not make it new."""
+    store = _Store(feedback__x=_note("x", body))
+
+    drafted = _draft(store, _fact("Prefer pnpm."))
+
+    assert drafted.operations == ()
+    assert drafted.judged[0].candidate.reason == "same"
+
+
+def test_the_opposite_in_longer_words_is_not_the_same() -> None:
+    """A statement that is only a part of a line is not said by it."""
+    known = known_in(_Store(feedback__x=_note("x", "Never use tabs.")).notes)
+    (judged,) = decide(
+        [Answer((_fact("use tabs"),), (), whole=True)],
+        [_MESSAGE],
+        CurationSettings(),
+        new_id=lambda: "c",
+        known=known,
+    )
+
+    assert judged.candidate.decision == "apply"
+
+
+_UPDATE = Relation("updates", "pm")
+
+
+def test_an_update_that_loses_nothing_replaces_the_body() -> None:
+    """The new body stands, the name and unknown keys stay, the line is kept for a person's edit."""
+    data = _note("pm", "Use pnpm in `web/`.").replace(b"type:", b"mood: calm\ntype:")
+    store = _Store(feedback__pm=data)
+    body = "Use pnpm in `web/`, with frozen lockfiles."
+
+    drafted = _draft(store, _fact("Use frozen lockfiles.", _UPDATE, body))
+
+    (operation,) = drafted.operations
+    note = _after(drafted)["feedback/pm.md"]
+    assert note is not None
+    assert (note.name, note.body, note.description) == ("pm", body, "Which package manager")
+    assert (operation.before, operation.line) == (sha256(data), "Use frozen lockfiles.")
+    assert "mood: calm" in (operation.content or "")
+    assert note.valid_from == "2026-01-05T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Port 8080 is used.", "Port 80 is used."),
+        ("Keep logs in /var/log/app for a while.", "Keep logs somewhere for a while."),
+        ("Set snake_case_name before you run it.", "Set the name before you run it."),
+        ("Deadline is 2026-03-01 for all of us.", "Deadline is in March for all of us."),
+        ("One two three four five six seven eight.", "One two three four."),
+        ("Use `--frozen` with it.", "Use the flag with it."),
+    ],
+)
+def test_an_update_that_would_lose_something_is_appended(old: str, new: str) -> None:
+    """A lost number, path, name, date or more than a quarter: the statement becomes a line."""
+    store = _Store(feedback__pm=_note("pm", old))
+
+    drafted = _draft(store, _fact("New words.", _UPDATE, new))
+
+    note = _after(drafted)["feedback/pm.md"]
+    assert note is not None
+    assert note.body == f"{old}\nNew words."
+    assert note.description == "About pm"
+
+
+def test_a_body_that_changed_since_it_was_shown_is_only_added_to() -> None:
+    """The model decided on other words than stand there now."""
+    store = _Store(feedback__pm=_note("pm", "Use pnpm. And a new line."))
+    shown = [ShownNote("p", "feedback/pm.md", "feedback", "pm", "About pm", "Use pnpm.")]
+
+    drafted = _draft(store, _fact("More.", _UPDATE, "Use pnpm. More."), shown=shown)
+
+    note = _after(drafted)["feedback/pm.md"]
+    assert note is not None
+    assert note.body == "Use pnpm. And a new line.\nMore."
+
+
+def test_two_updates_of_one_note_are_one_operation() -> None:
+    """Each file has one operation: from the bytes found to the bytes left."""
+    data = _note("pm", "- Use pnpm.")
+    store = _Store(feedback__pm=data)
+
+    drafted = _draft(store, _fact("First.", _UPDATE), _fact("Second.", _UPDATE))
+
+    (operation,) = drafted.operations
+    note = _after(drafted)["feedback/pm.md"]
+    assert note is not None
+    assert note.body == "- Use pnpm.\n- First.\n- Second."
+    assert (operation.before, operation.line) == (sha256(data), "First.\nSecond.")
+
+
+@pytest.mark.parametrize("kind", ["updates", "contradicts"])
+def test_a_note_that_a_person_changed_last_is_left_to_review(kind: Any) -> None:
+    """Nothing is drafted on a person's words."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+
+    drafted = _draft(
+        store, _fact("Use pnpm.", Relation(kind, "pm")), by_person=lambda store, path: True
+    )
+
+    assert drafted.operations == ()
+    assert drafted.judged[0].candidate.decision == "review"
+    assert drafted.judged[0].candidate.reason == "person"
+
+
+def test_a_contradiction_supersedes_and_links_both_ends() -> None:
+    """The old note moves to the archive, readable; the new one names it."""
+    data = _note("pm", "Use npm.")
+    store = _Store(feedback__pm=data)
+
+    drafted = _draft(store, _fact("Use pnpm.", Relation("contradicts", "pm"), "Use pnpm."))
+
+    after = _after(drafted)
+    new, old = after["feedback/package-manager.md"], after["archive/feedback/pm.md"]
+    assert after["feedback/pm.md"] is None
+    assert new is not None
+    assert old is not None
+    assert (new.supersedes, new.contradicts) == (("pm",), ("pm",))
+    assert (old.superseded_by, old.valid_until) == ("package-manager", "2026-01-05T09:00:00Z")
+    assert (old.body, old.valid_from) == ("Use npm.", _OLD)
+    removal = next(one for one in drafted.operations if one.content is None)
+    assert (removal.before, removal.after) == (sha256(data), None)
+
+
+@pytest.mark.parametrize("kind", ["updates", "contradicts"])
+def test_a_fact_older_than_the_note_it_meets_goes_to_the_archive(kind: Any) -> None:
+    """Old words never undo newer ones; they stay readable with the end of their validity."""
+    store = _Store(feedback__pm=_note("pm", "Use pnpm."))
+    past = SliceMessage("m1", 4, "id-1", "user", "I prefer pnpm", 1_600_000_000_000, "p")
+
+    drafted = _draft(store, _fact("Use npm.", Relation(kind, "pm")), message=past)
+
+    (note,) = _after(drafted).values()
+    assert note is not None
+    assert note.path == "archive/feedback/use-npm.md"
+    assert (note.valid_until, note.superseded_by) == (_OLD, "pm")
+
+
+def test_a_fact_of_unknown_age_asks_a_person() -> None:
+    """Without a time nobody can say that it is newer."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+    undated = SliceMessage("m1", 4, "id-1", "user", "I prefer pnpm", None, "p")
+
+    drafted = _draft(store, _fact("Use pnpm.", _UPDATE), message=undated)
+
+    assert drafted.operations == ()
+    assert drafted.judged[0].candidate.reason == "age.unknown"
+
+
+@pytest.mark.parametrize("name", ["other", "feedback/other", "../../etc/passwd", "pm"])
+def test_a_relation_to_a_note_that_was_not_shown_is_new(name: str) -> None:
+    """A model cannot touch what it has not seen."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+
+    drafted = _draft(store, _fact("Use pnpm.", Relation("contradicts", name)), shown=[])
+
+    assert list(_after(drafted)) == ["feedback/use-pnpm.md"]
+
+
+def test_a_second_contradiction_of_one_note_asks_a_person() -> None:
+    """One note cannot be superseded twice by one session."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+    relation = Relation("contradicts", "pm")
+
+    drafted = _draft(store, _fact("Use pnpm.", relation), _fact("Use bun.", relation))
+
+    reasons = [one.candidate.reason for one in drafted.judged]
+    assert reasons == ["policy.passed", "conflict"]
+
+
+def test_what_is_not_applied_passes_through() -> None:
+    """Review and ignore draft nothing."""
+    judged = decide(
+        [Answer((_fact("Use pnpm."),), (), whole=True)],
+        [_MESSAGE],
+        CurationSettings(mode="review"),
+        new_id=lambda: "c",
+    )
+    store = _Store()
+
+    drafted = draft(judged, Stock(store.notes, store.read, lambda s, p: False, [], "s", _NOW))
+
+    assert (drafted.operations, drafted.judged) == ((), judged)
+
+
+def test_a_line_joins_a_list_as_an_item() -> None:
+    """What is appended looks like what it is appended to."""
+    assert with_line("* a\n* b\n", "c") == "* a\n* b\nc".replace("\nc", "\n* c")
+    assert with_line("", "c") == "c"
+
+
+def test_distinct_values_are_what_is_exact() -> None:
+    """Numbers, dates, paths, identifiers and what is in backticks; not plain words."""
+    text = "Run `pnpm test` on 2026-01-05 in src/app with MAX_RETRIES=3, see v1.2.3 and fooBar."
+
+    assert distinct_values(text) == {
+        "pnpm test", "2026-01-05", "src/app", "MAX_RETRIES=3", "v1.2.3", "fooBar",
+    }  # fmt: skip
+    assert not loses("Use 30 of them.", "Use exactly 30 of them, always.")
+    assert loses("Use 30 of them.", "Use 300 of them.")
