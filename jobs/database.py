@@ -6,6 +6,7 @@ peewee owns the connection (one a thread) and the transactions; every statement 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,6 @@ from memoryd.memory.errors import LedgerError
 from memoryd.memory.text import clip
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from peewee import SqliteDatabase
 
 BUSY_TIMEOUT_SECONDS = 5
@@ -76,6 +75,9 @@ class Database:
                 if found != "ok":
                     raise DatabaseError(found)
             schema.migrate(self._open, self.path.parent / "backups", now_ms)
+        except LedgerError:
+            self.close()
+            raise
         except DatabaseError as error:
             self.close()
             raise self._unusable(error) from error
@@ -100,15 +102,16 @@ class Database:
         return int(self._execute(text, values).rowcount)
 
     def _execute(self, text: str, values: dict[str, object]) -> sqlite3.Cursor:
-        """Run one statement. Raises ``LedgerError`` for what is no broken constraint."""
-        from peewee import DatabaseError, IntegrityError
+        """Run one statement. Raises ``LedgerError`` for what is no broken constraint.
 
+        On peewee's connection, past its cursors: those cost as much as a short statement.
+        """
         try:
-            cursor: sqlite3.Cursor = self._connection.execute_sql(text, values)
+            cursor: sqlite3.Cursor = self._connection.connection().execute(text, values)
             return cursor
-        except IntegrityError:
+        except sqlite3.IntegrityError:
             raise
-        except DatabaseError as error:
+        except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
 
     @contextmanager
@@ -124,14 +127,14 @@ class Database:
         toggled = durable and not connection.in_transaction()
         try:
             if toggled:
-                connection.execute_sql("pragma synchronous = full")
+                connection.connection().execute("pragma synchronous = full")
             with connection.atomic("IMMEDIATE"):
                 yield
         except OperationalError as error:
             raise self._unusable(error) from error
         finally:
             if toggled:
-                connection.execute_sql("pragma synchronous = normal")
+                connection.connection().execute("pragma synchronous = normal")
 
     def _unusable(self, error: Exception) -> LedgerError:
         text = str(error)

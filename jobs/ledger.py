@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ class Ledger:
             "trigger": check_code(trigger),
             "reason": reason and check_code(reason),
             "cutoff": cutoff,
-            "payload": _small_json(payload or {}),
+            "payload": _small_json(payload) if payload else "{}",
             "priority": properties.priority,
             "max_failures": properties.max_failures,
             "now": now,
@@ -216,15 +217,13 @@ class Ledger:
 
     def claim(self, owner: str, *, only: str | None = None) -> Job | None:
         """Take the next ready job (or just ``only``); None when there is none to take."""
-        from peewee import IntegrityError
-
         which = {} if only is None else {"id": only}
         if not self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which):
             return None
         try:
             with self.db.writing():
                 return self._claim(owner, sql.CLAIM_THIS if which else sql.CLAIM, which)
-        except IntegrityError:
+        except sqlite3.IntegrityError:
             # The unique index on running serial keys: another process was faster.
             return None
 
@@ -593,7 +592,8 @@ def _checked_kind(kind: str, cutoff: int, texts: tuple[str, ...]) -> Kind:
     if not 0 <= cutoff < 1 << 63:
         raise UsageError(f"a cutoff is a number of bytes, not {clip(str(cutoff), 40)}")
     for text in texts:
-        if len(text) > TEXT_CHARACTERS or "\0" in text or text != without_surrogates(text):
+        sound = text.isascii() or text == without_surrogates(text)
+        if len(text) > TEXT_CHARACTERS or "\0" in text or not sound:
             raise UsageError(
                 f"{clip(ascii(text), 60)} cannot be kept in the ledger",
                 hint=f"names and paths are valid UTF-8, at most {TEXT_CHARACTERS} characters",
