@@ -10,10 +10,15 @@ from memoryd.memory.providers.rules_found import Found, command, place, sentence
 _NOT_A_RULE = word_set(
     "mind again the a an been so had is was were in too ever this that it there happens works"
     " thought wanted knew said liked loved hated here on at my your his her their our been"
+    " saw seen done heard gone came got took made gave felt found went told met lost quit say"
+    " love up down by for from with about more less better best good great nice happy fun"
+    " glad open ready available easy hard sure"
+    " worth funny lovely amazing awesome interesting as if when where"
 )
 _ENDS_LIKE_AN_IMPERATIVE = word_set(
     "focus canvas bypass need feed embed proceed exceed speed seed bring ping string shed"
 )
+_SAYING = re.compile(r"(?:give up|look back|stop (?:learning|dreaming)|be afraid|be too)\b", re.I)
 _ONE_OF_SEVERAL = re.compile(
     r"(?:if|that|it|this|those|these|option|your|yes|no|either|neither|both|the (?:first|second"
     r"|third|latter|former|other|last))\b|.*\b(?:one|ones|option|approach|version|solution|variant"
@@ -66,7 +71,7 @@ def _remember_to(match: re.Match[str]) -> Found | None:
 
 def _always(match: re.Match[str]) -> Found | None:
     verb = match["verb"].lower()
-    if not _imperative(verb) or not tidy(match["x"]):
+    if not _imperative(verb) or _SAYING.match(f"{verb} {match['x']}"):
         return None
     always = "Always" if match["when"].lower() == "always" else "Never"
     return _rule(f"{always} {verb} {match['x']}")
@@ -92,6 +97,8 @@ def _from_now_on(match: re.Match[str]) -> Found | None:
     first = said.split(" ", 1)[0]
     if first.istitle() and len(first) > 1:
         said = said[0].lower() + said[1:]
+    if re.match(r"(?:but|and|so|i|i'm|i'll|it|it's|he|she|they|there|everything)\b", said, re.I):
+        return None
     return _rule(f"From now on, {said}") if len(said.split()) >= 3 else None
 
 
@@ -178,7 +185,7 @@ _RULES = (
     _rule_of(r"(?:don't forget|remember|do not forget) to (?P<x>.+)", _remember_to),
     _rule_of(
         r"(?:remember|don't forget|do not forget|keep in mind|bear in mind|make a note)"
-        r"(?: that\b,?|[:,])\s*(?P<x>.+)",
+        r"(?: that\b,?|:)\s*(?P<x>.+)",
         _remember,
     ),
     _rule_of(
@@ -204,7 +211,7 @@ _RULES = (
         _always,
     ),
     _rule_of(rf"(?:don't|do not) (?P<verb>[a-z-]+) .*{_ASK_FIRST}.*", _never_without),
-    _rule_of(r"i (?:always|never) (?:want|use|like|write) .+", _person),
+    _rule_of(r"i (?:always|never) (?:want|use|write) (?!to\b).+", _person),
     _rule_of(
         r"(?:i|i'd|i would|we)(?: (?:strongly|generally|usually|much|really))? prefer (?P<x>.+)",
         _prefer,
