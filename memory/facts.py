@@ -7,7 +7,7 @@ it is hostile until checked: ``parse_answer`` reads what can be read and says wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -142,22 +142,31 @@ def parse_answer(text: str) -> Answer:
     return read(text)
 
 
-def check_evidence(fact: Fact, messages: Sequence[SliceMessage]) -> Checked | str:
+def folded(messages: Sequence[SliceMessage]) -> dict[str, str]:
+    """The folded text of each message by its label, for many checks of one slice."""
+    return {message.label: fold(message.text) for message in messages}
+
+
+def check_evidence(
+    fact: Fact, messages: Sequence[SliceMessage], texts: Mapping[str, str] | None = None
+) -> Checked | str:
     """Hold ``fact`` against the slice: what held of its evidence, or the code of what is wrong.
 
     A span must stand word for word in a message whose role may prove the fact: a user's for
     anything about the person, also the assistant's for the project. White space, NFC and
-    typographic quotes do not count; case does.
+    typographic quotes do not count; case does. ``texts`` is ``folded(messages)``, where the caller
+    has it already.
     """
+    texts = folded(messages) if texts is None else texts
     worst = "evidence.not-found"
     held: dict[tuple[int, str], SliceMessage] = {}
     for evidence in fact.evidence:
         span = fold(evidence.span)
-        message = next(_holding(fact, evidence.message, span, messages), None)
+        message = next(_holding(fact, evidence.message, span, messages, texts), None)
         if message is None:
-            if any(span in fold(other.text) for other in messages):
+            if any(span in text for text in texts.values()):
                 worst = "evidence.wrong-message"
-        elif len(span) >= SPAN_CHARACTERS or span == fold(message.text):
+        elif len(span) >= SPAN_CHARACTERS or span == texts[message.label]:
             held[(message.seq, span)] = message
         else:
             worst = "evidence.too-short"
@@ -170,10 +179,14 @@ def check_evidence(fact: Fact, messages: Sequence[SliceMessage]) -> Checked | st
 
 
 def _holding(
-    fact: Fact, label: str | None, span: str, messages: Sequence[SliceMessage]
+    fact: Fact,
+    label: str | None,
+    span: str,
+    messages: Sequence[SliceMessage],
+    texts: Mapping[str, str],
 ) -> Iterator[SliceMessage]:
     """The messages that may prove ``fact`` and hold ``span``."""
     for message in messages:
         allowed = message.role == "user" or fact.category in ABOUT_THE_PROJECT
-        if allowed and label in (None, message.label) and span and span in fold(message.text):
+        if allowed and label in (None, message.label) and span and span in texts[message.label]:
             yield message

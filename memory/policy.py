@@ -38,6 +38,7 @@ from memoryd.memory.facts import (
     Refused,
     SliceMessage,
     check_evidence,
+    folded,
 )
 from memoryd.memory.scanner import redact, verdicts
 from memoryd.memory.text import clip, fold, statement_key
@@ -147,9 +148,10 @@ def decide(
     whether a note says the same already, ``forgotten`` whether a tombstone covers it.
     """
     judged: list[Judged] = []
+    texts = folded(messages)
     for chunk, answer in enumerate(answers):
         for fact in answer.facts:
-            checked = check_evidence(fact, messages)
+            checked = check_evidence(fact, messages, texts)
             judged.append(_proposed(fact, checked, chunk, new_id()))
         judged.extend(_refused(item, chunk, new_id()) for item in answer.refused)
     table = _Table(settings, asked, known, forgotten)
