@@ -83,14 +83,15 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
 def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
     """Delete the note NAME and do not learn it again from what was said until now."""
     from memoryd.memory.clock import SystemClock
-    from memoryd.memory.undo import delete_note
+    from memoryd.memory.forget import delete_note
 
     store = _store(home, project)
     note = _find(store, name)
     spans = _spans(home, store, note)
-    commit = delete_note(home, store, note.path, clock=SystemClock(), spans=spans)
-    text = f"deleted {note.type}/{note.name}; `memoryd memory undo {commit[:10]}` brings it back"
-    say({"deleted": _values(store, note), "commit": commit}, text, as_json)
+    gone = delete_note(home, store, note.path, clock=SystemClock(), spans=spans)
+    back = f"`memoryd memory undo {gone.id[-8:]}` brings it back"
+    text = f"deleted {note.type}/{note.name}; {back}"
+    say({"deleted": _values(store, note), "commit": gone.commit, "undo": gone.id}, text, as_json)
 
 
 @memory.command(epilog="Example: memoryd memory undo 5f3a9c21")
