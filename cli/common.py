@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memoryd.memory.errors import ConfigError
+from memoryd.memory.errors import ConfigError, HomeError, UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -19,9 +21,17 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+#: What drives a terminal or turns a line around, and halves of characters that cannot be written.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 def _take_home(context: click.Context, parameter: click.Parameter, value: str | None) -> Home:
-    return Home.locate(value or context.find_root().obj, os.environ)
+    home = Home.locate(value or context.find_root().obj, os.environ)
+    if home.root.exists() and not home.root.is_dir():
+        raise HomeError(
+            f"the home {home.root} is a file", hint="name a directory with --home or $MEMORYD_HOME"
+        )
+    return home
 
 
 def home_option(command: _Command) -> _Command:
@@ -37,8 +47,12 @@ def json_option(command: _Command) -> _Command:
 
 
 def say(values: dict[str, Any], text: str, as_json: bool) -> None:
-    """Print ``values`` as JSON, or ``text``."""
-    click.echo(json.dumps(values, ensure_ascii=False, indent=2) if as_json else text)
+    """Print ``values`` as JSON, or ``text``; nothing in either can drive the terminal."""
+    if not as_json:
+        click.echo(printable(text))
+        return
+    content = json.dumps(values, ensure_ascii=False, indent=2)
+    click.echo(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", content))
 
 
 def configuration(home: Home) -> Config:
@@ -48,7 +62,7 @@ def configuration(home: Home) -> Config:
     try:
         return load(home.config_file)
     except ConfigError as error:
-        click.echo(f"memoryd: {error.message}; the defaults are used", err=True)
+        click.echo(printable(f"memoryd: {error.message}; the defaults are used"), err=True)
         return Config()
 
 
@@ -56,8 +70,10 @@ def open_queue(home: Home) -> tuple[Ledger, Config]:
     """The ledger, with what lies in the inbox taken in first, and the configuration."""
     from memoryd.jobs.intake import take_in
     from memoryd.jobs.workplace import find_transcript, open_ledger
+    from memoryd.memory import log
     from memoryd.memory.clock import SystemClock
 
+    log.configure(quiet=True)
     config = configuration(home)
     ledger = open_ledger(home, config, SystemClock())
     take_in(home, ledger, lambda agent, session: find_transcript(os.environ, agent, session))
@@ -84,18 +100,26 @@ def when(then_ms: int | None) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """``rows`` under ``heads`` in columns as wide as they need to be."""
-    widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
+    """``rows`` under ``heads`` in columns as wide as they need to be, one line each."""
+    cells = [[" ".join(cell.split()) for cell in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
+        for row in cells
     ]
     return "\n".join(lines)
 
 
 def printable(text: str) -> str:
     """``text`` without control characters: what agents and files say must not drive a terminal."""
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for letter in text
-    )
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def absolute(path: str | Path) -> Path:
+    """A path as a person gave it, made absolute. Raises ``UsageError`` for a ``~`` of nobody."""
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError as error:
+        raise UsageError(
+            f"there is no user of that name: {path}", hint="name the path in full"
+        ) from error

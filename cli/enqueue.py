@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import home_option, json_option, open_queue, printable, say
+from memoryd.cli.common import absolute, home_option, json_option, open_queue, say
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -92,7 +92,7 @@ def _find(agent: str, session: str | None, transcript: Path | None) -> tuple[str
                 f"{agent} has no transcript of session {session[:80]}",
                 hint="name the file with --transcript",
             )
-    transcript = transcript.expanduser().absolute()
+    transcript = absolute(transcript)
     if not transcript.is_file():
         raise UsageError(
             f"there is no transcript {transcript}", hint="check the path given to --transcript"
@@ -119,5 +119,5 @@ def _line(job: Job, created: bool) -> str:
     came = job.outcome_code or job.wait_reason or job.error_code
     about = f" ({came})" if came else ""
     known = "" if created else ", asked for before"
-    more = f"\n  {printable(job.error_detail)}" if job.error_detail else ""
+    more = f"\n  {job.error_detail}" if job.error_detail else ""
     return f"job {job.id[-8:]} {state}{about}{known}{more}"

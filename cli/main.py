@@ -120,12 +120,11 @@ def main() -> NoReturn:
 
 def fail(error: MemorydError, code: int = EXIT_FAILED) -> NoReturn:
     """Say on standard error what is wrong and what to do next, and leave with ``code``."""
-    click.echo(f"memoryd: {error.message}", err=True)
-    if isinstance(error, ConfigError):
-        for problem in error.problems[1:]:
-            click.echo(f"  {problem}", err=True)
-    if error.hint:
-        click.echo(f"  {error.hint}", err=True)
+    from memoryd.cli.common import printable
+
+    more = error.problems[1:] if isinstance(error, ConfigError) else ()
+    lines = [f"memoryd: {error.message}", *(f"  {line}" for line in (*more, error.hint) if line)]
+    click.echo(printable("\n".join(lines)), err=True)
     sys.exit(code)
 
 

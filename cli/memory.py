@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import configuration, home_option, json_option, printable, say, table
+from memoryd.cli.common import absolute, configuration, home_option, json_option, say, table
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -49,7 +49,7 @@ def list_notes(everywhere: bool, project: str | None, home: Home, as_json: bool)
         stores = [store for store in stores if store.key == wanted]
     found = [(store, note) for store in stores for note in store.notes() if not note.archived]
     rows = [
-        (*((store.key,) if everywhere else ()), note.type, note.name, printable(note.description))
+        (*((store.key,) if everywhere else ()), note.type, note.name, note.description)
         for store, note in found
     ]
     heads = (*(("PROJECT",) if everywhere else ()), "TYPE", "NAME", "DESCRIPTION")
@@ -71,7 +71,7 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
     store = _store(home, project)
     note = _find(store, name)
     data = store.read(note.path) or b""
-    text = f"{store.root / note.path}\n\n{printable(data.decode('utf-8', 'replace'))}"
+    text = f"{store.root / note.path}\n\n{data.decode('utf-8', 'replace')}"
     say(_values(store, note) | {"body": note.body}, text.rstrip(), as_json)
 
 
@@ -104,9 +104,13 @@ def undo(reference: str, home: Home, as_json: bool) -> None:
     from memoryd.memory.undo import undo as take_back
 
     undone = take_back(home, reference, clock=SystemClock())
-    lines = [f"{store}: {commit[:10]}" for store, commit in sorted(undone.commits.items())]
-    text = "\n".join(["undone, as new commits", *lines])
-    say(asdict(undone), text, as_json)
+    lines = [
+        f"{store}: {commit[:10]}"
+        for store, commits in sorted(undone.commits.items())
+        for commit in commits
+    ]
+    lines.append(f"`memoryd memory undo {undone.id[-8:]}` takes this back")
+    say(asdict(undone), "\n".join(["undone, as new commits", *lines]), as_json)
 
 
 def _store(home: Home, project: str | None) -> Store:
@@ -114,11 +118,16 @@ def _store(home: Home, project: str | None) -> Store:
     from memoryd.memory.projects import Resolver
     from memoryd.memory.store import Store
 
-    if project and (home.projects / project).is_dir() and "/" not in project:
+    if project and _is_key(home, project):
         return Store.for_project(home, project)
-    directory = Path(project).expanduser().absolute() if project else Path.cwd()
+    directory = absolute(project) if project else Path.cwd()
     resolver = Resolver(home, configuration(home).projects.worktrees)
     return Store.for_project(home, resolver.resolve(os.fspath(directory)).key)
+
+
+def _is_key(home: Home, project: str) -> bool:
+    """Whether this names a project of the home rather than a directory (such as ``..``)."""
+    return "/" not in project and project not in {".", ".."} and (home.projects / project).is_dir()
 
 
 def _find(store: Store, name: str) -> Note:

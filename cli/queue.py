@@ -12,7 +12,6 @@ from memoryd.cli.common import (
     home_option,
     json_option,
     open_queue,
-    printable,
     say,
     table,
     when,
@@ -144,7 +143,7 @@ def _job_lines(job: Job) -> list[str]:
     if job.status == "pending":
         lines.append(f"next      {when(job.run_at)}")
     if job.error_detail:
-        lines.append(f"detail    {printable(job.error_detail)}")
+        lines.append(f"detail    {job.error_detail}")
     return lines
 
 
@@ -163,11 +162,9 @@ def _attempt_lines(attempts: list[Attempt]) -> list[str]:
 def _candidate_lines(candidates: list[KeptCandidate]) -> list[str]:
     lines = ["", f"candidates ({len(candidates)})"] if candidates else []
     for candidate in candidates:
-        lines.append(
-            f"  {candidate.decision:<6} {printable(candidate.statement) or '(unreadable)'}"
-        )
-        lines.append(f"         {candidate.reason}: {printable(candidate.detail)}")
+        lines.append(f"  {candidate.decision:<6} {candidate.statement or '(unreadable)'}")
+        lines.append(f"         {candidate.reason}: {candidate.detail}")
         if candidate.path:
             lines.append(f"         {candidate.state}: {candidate.path}")
-        lines += [f"         said: {printable(span)}" for _, _, span in candidate.evidence]
+        lines += [f"         said: {span}" for _, _, span in candidate.evidence]
     return lines

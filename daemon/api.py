@@ -19,12 +19,13 @@ import socketserver
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from memoryd.memory.errors import HomeError, MemorydError, UsageError
 from memoryd.memory.files import make_directory
@@ -85,12 +86,13 @@ class Api:
             return
         stopper = threading.Thread(target=self._server.shutdown, name="api-stop", daemon=True)
         stopper.start()
-        # The server looks at its stop flag only when something happens: knock once.
-        with socket.socket(socket.AF_UNIX) as knock:
+        # The server looks at its stop flag only when something happens: knock once. Where somebody
+        # removed the socket nobody can; the thread then ends with the process.
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as knock:
             knock.settimeout(1)
             knock.connect(str(self.path))
-        self._thread.join()
-        stopper.join()
+            self._thread.join()
+            stopper.join()
         self._server.server_close()
         self.path.unlink(missing_ok=True)
         self._server = self._thread = None
@@ -115,12 +117,12 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         return _peer_uid(request) in {None, os.getuid(), 0}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no event; anything else is logged."""
+        """A client that went away or fell silent is no event; anything else is logged."""
         import sys
 
         from memoryd.memory.log import logger
 
-        if not isinstance(sys.exception(), OSError):
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             logger().exception("api.failed")
 
 
@@ -142,13 +144,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are not logged: a ring a second would drown what matters."""
 
     def _answer(self, routes: dict[str, Callable[[dict[str, list[str]]], dict[str, Any]]]) -> None:
-        asked = urlsplit(self.path)
-        route = routes.get(asked.path)
+        path, _, query = self.path.partition("?")
+        route = routes.get(path)
         if route is None:
-            self._send(HTTPStatus.NOT_FOUND, {"error": f"no such path: {asked.path[:100]}"})
+            self._send(HTTPStatus.NOT_FOUND, {"error": f"no such path: {path[:100]}"})
             return
         try:
-            self._send(HTTPStatus.OK, route(parse_qs(asked.query)))
+            self._send(HTTPStatus.OK, route(parse_qs(query)))
         except UsageError as error:
             self._send(HTTPStatus.BAD_REQUEST, {"error": error.message, "hint": error.hint})
         except MemorydError as error:

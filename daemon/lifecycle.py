@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import Config, load
-from memoryd.memory.errors import ConfigError, HomeLocked, LeaseLost
+from memoryd.memory.errors import ConfigError, HomeError, HomeLocked, LeaseLost
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
 from memoryd.memory.log import logger
@@ -48,8 +49,14 @@ def lock_home(home: Home) -> FileLock:
     """The home's lock, held. Raises ``HomeLocked`` naming the pid that holds it."""
     home.prepare()
     lock = FileLock(home.daemon_lock)
-    if lock.acquire():
-        return lock
+    try:
+        if lock.acquire():
+            return lock
+    except OSError as error:
+        raise HomeError(
+            f"the lock {home.daemon_lock} cannot be opened: {error.strerror}",
+            hint="check who owns the home",
+        ) from error
     pid = lock.holder()
     raise HomeLocked(
         f"memoryd already runs on {home.root} (pid {pid})",
@@ -88,7 +95,7 @@ class Daemon:
             rescued = self.place.ledger.rescue(everything=True)
             logger().info("daemon.started", pid=os.getpid(), rescued=rescued)
             seams.reach("daemon.opened")
-            self._serve(config)
+            self._serve()
         finally:
             lock.release()
         return 0
@@ -109,6 +116,7 @@ class Daemon:
             self._work,
             self.schedule.run_due,
             self._seconds_to_due,
+            self._say_stopping,
             workers=config.queue.workers,
             drain_seconds=config.queue.drain_seconds,
         )
@@ -128,18 +136,25 @@ class Daemon:
             schedule.add("watchdog", self.notifier.watchdog_seconds, self._feed_watchdog)
         return schedule
 
-    def _serve(self, config: Config) -> None:
+    def _serve(self) -> None:
+        """Start the services, work until a signal, stop them in reverse whatever one raises."""
         signal.signal(signal.SIGHUP, self._on_hangup)
-        self.keeper.start()
-        try:
+        with ExitStack() as ending:
+            ending.callback(self.place.close)
+            self.keeper.start()
+            ending.callback(self.keeper.stop)
             self.api.start()
+            ending.callback(self.api.stop)
+            ending.callback(self.endings.close)
+            ending.callback(self.watcher.stop)
+            ending.callback(self.stores.stop)
+            ending.callback(self._give_back)
             self.seen.ready = True
             self.notifier.send(
                 READY="1", STATUS=f"working {self.home.root}", MAINPID=str(os.getpid())
             )
             self.doorbell.run()
-        finally:
-            self._shut_down()
+        logger().info("daemon.stopped", pid=os.getpid())
 
     def _after_ready(self) -> None:
         """What may take longer than a start may: watches, and a first look at every store."""
@@ -148,21 +163,17 @@ class Daemon:
 
     # -- shutdown --------------------------------------------------------------------------------
 
-    def _shut_down(self) -> None:
-        """Give back what did not finish, then stop the services in reverse order."""
-        self.notifier.send(STOPPING="1", STATUS="stopping")
+    def _say_stopping(self) -> None:
+        working = len(self.keeper.alive())
+        self.notifier.send(STOPPING="1", STATUS=f"stopping, {working} attempts in flight")
+
+    def _give_back(self) -> None:
+        """Return the jobs of attempts that the drain did not see the end of, at no cost."""
         for job in self.keeper.alive():
             try:
                 self.place.ledger.release(job)
             except LeaseLost:
                 logger().info("lease.lost", job=job.id)
-        self.keeper.stop()
-        self.stores.stop()
-        self.watcher.stop()
-        self.endings.close()
-        self.api.stop()
-        self.place.close()
-        logger().info("daemon.stopped", pid=os.getpid())
 
     # -- work ------------------------------------------------------------------------------------
 
@@ -208,8 +219,6 @@ class Daemon:
         self.doorbell.ring()
 
     def _rescue(self) -> None:
-        # After a suspend every lease looks over: those of attempts alive here are not.
-        self.keeper.renew()
         if self.place.ledger.rescue():
             self.doorbell.ring()
 

@@ -81,20 +81,24 @@ class StoreKeeper:
             )
             self._wake.notify_all()
 
+    def look(self) -> bool:
+        """Do what is due now; False when nothing was. Called by the keeper's own thread."""
+        with self._wake:
+            work = self._due()
+        for key, duty in work:
+            try:
+                duty(key)
+            except Exception:  # noqa: BLE001 - thread top: one store must not stop the others
+                logger().exception("store.failed", store=key)
+        return bool(work)
+
     def _run(self) -> None:
-        while True:
+        while not self._stopping:
+            if self.look():
+                continue
             with self._wake:
-                if self._stopping:
-                    return
-                work = self._due()
-                if not work:
+                if not self._stopping:
                     self._wake.wait(self._seconds_to_next())
-                    continue
-            for key, duty in work:
-                try:
-                    duty(key)
-                except Exception:  # noqa: BLE001 - thread top: one store must not stop the others
-                    logger().exception("store.failed", store=key)
 
     def _due(self) -> list[tuple[str, Callable[[str], None]]]:
         """What is due now; what is handed out is no longer pending."""

@@ -47,13 +47,16 @@ class Watcher:
         from watchdog.observers.polling import PollingObserver
 
         with self._guard:
+            self._observer = Observer()
+            self.mode = "events"
             try:
-                self.mode = "events"
-                self._observer = self._watch(Observer())
+                self._watch(self._observer)
             except OSError as error:
                 logger().warning("watch.polling", reason=str(error))
+                self._observer.unschedule_all()
+                self._observer = PollingObserver(timeout=POLL_SECONDS)
                 self.mode = "polling"
-                self._observer = self._watch(PollingObserver(timeout=POLL_SECONDS))
+                self._watch(self._observer)
 
     def stop(self) -> None:
         """End the watches; safe unstarted and twice."""
@@ -64,7 +67,7 @@ class Watcher:
                 self._observer = None
                 self.mode = "off"
 
-    def _watch(self, observer: BaseObserver) -> BaseObserver:
+    def _watch(self, observer: BaseObserver) -> None:
         from watchdog import events
 
         # Without a filter the observer's own walk of a large tree overflows its queue for ever.
@@ -83,7 +86,6 @@ class Watcher:
         observer.schedule(handler, str(self.home.inbox), event_filter=wanted)
         observer.schedule(handler, str(self.home.projects), recursive=True, event_filter=wanted)
         observer.start()
-        return observer
 
     def saw(self, path: str) -> None:
         """Something happened at ``path``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 from huey import MemoryHuey
@@ -98,6 +99,7 @@ class _QuietConsumer(Consumer):  # type: ignore[misc]
     def stop(self, graceful: bool = False) -> None:
         self.stop_flag.set()
         self.huey.storage.close_bell()
+        self.huey.stopping()
         super().stop(graceful)
 
 
@@ -106,7 +108,7 @@ class Doorbell:
 
     ``work`` runs in a worker and works until nothing is ready. ``tick`` does what is due and
     returns the seconds until it wants to be called again. ``seconds_to_due`` says when the ledger
-    next has something by itself.
+    next has something by itself. ``stopping`` is told, in the main thread, that the drain begins.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Doorbell:
         work: Callable[[], object],
         tick: Callable[[], float],
         seconds_to_due: Callable[[], float | None],
+        stopping: Callable[[], None] = lambda: None,
         *,
         workers: int,
         drain_seconds: float,
@@ -123,6 +126,7 @@ class Doorbell:
             "memoryd", results=False, storage_class=Bell, seconds_to_due=seconds_to_due
         )
         self._huey.tick = tick
+        self._huey.stopping = stopping
         self._bell: Bell = self._huey.storage
         task = self._huey.task(name="work")(work)
         self._task = task
@@ -150,4 +154,6 @@ class Doorbell:
 
         Worker threads that did not finish are still there then; the caller gives their jobs back.
         """
-        self._consumer.run()
+        # A second signal, at whatever point of the stop it comes: leave at once.
+        with suppress(KeyboardInterrupt):
+            self._consumer.run()

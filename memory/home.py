@@ -28,9 +28,18 @@ class Home:
 
     @classmethod
     def locate(cls, explicit: str | None, environ: Mapping[str, str]) -> Home:
-        """The home named by ``--home``, else ``$MEMORYD_HOME``, else ``~/.memoryd``."""
+        """The home named by ``--home``, else ``$MEMORYD_HOME``, else ``~/.memoryd``.
+
+        Raises ``HomeError`` for a ``~`` that stands for nobody.
+        """
         chosen = explicit or environ.get("MEMORYD_HOME") or "~/.memoryd"
-        return cls(Path(chosen).expanduser().absolute())
+        try:
+            return cls(Path(chosen).expanduser().absolute())
+        except RuntimeError as error:
+            raise HomeError(
+                f"there is no user of that name to find the home {chosen} of",
+                hint="name the directory in full with --home",
+            ) from error
 
     def prepare(self) -> str:
         """Make the folders (0700) and ``home.json``; the home's uuid comes back.

@@ -13,11 +13,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from structlog.typing import EventDict, FilteringBoundLogger
+
+#: Exceptions of one chain, and frames of each, that are logged at most.
+_CHAIN = 5
+_FRAMES = 20
 
 
-def configure(stream: TextIO | None = None, *, verbose: bool = False) -> None:
-    """Write one JSON object a line to ``stream`` (standard error); ``verbose`` adds debug."""
+def configure(stream: TextIO | None = None, *, verbose: bool = False, quiet: bool = False) -> None:
+    """Write one JSON object a line to ``stream`` (standard error).
+
+    ``verbose`` adds debug, ``quiet`` leaves only warnings and errors.
+    """
     import structlog
 
     structlog.configure(
@@ -25,17 +32,38 @@ def configure(stream: TextIO | None = None, *, verbose: bool = False) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            structlog.processors.dict_tracebacks,
+            _where_it_failed,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
-            logging.DEBUG if verbose else logging.INFO
+            logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
         ),
         logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
         cache_logger_on_first_use=False,
     )
     for name in ("huey", "huey.consumer", "git", "watchdog"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _where_it_failed(_: object, __: str, event: EventDict) -> EventDict:
+    """An exception as its types and places in our code.
+
+    Its message and its variables stay out: they quote what the code choked on.
+    """
+    import traceback
+
+    given = event.pop("exc_info", None)
+    error = given if isinstance(given, BaseException) else sys.exc_info()[1]
+    if not given or error is None:
+        return event
+    chain: list[dict[str, object]] = []
+    while error is not None and len(chain) < _CHAIN:
+        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+        at = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        chain.append({"type": type(error).__name__, "at": at})
+        error = error.__cause__ or error.__context__
+    event["exception"] = chain
+    return event
 
 
 def logger() -> FilteringBoundLogger:
