@@ -8,7 +8,12 @@ from memoryd.jobs.control import Snooze
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.config import ProviderSettings
-from memoryd.memory.errors import ProviderLimited, ProviderPermanent, ProviderUnavailable
+from memoryd.memory.errors import (
+    ProviderError,
+    ProviderLimited,
+    ProviderPermanent,
+    ProviderUnavailable,
+)
 from memoryd.memory.providers.base import Provider, Reply, Request
 
 #: How long a job waits between two looks at a provider that a person has to mend.
@@ -38,26 +43,39 @@ class Calls:
             return self.provider.complete(request)
         with self._slots:
             broken = self._pass_breaker()
-            booked = self._book(request)
-            spent = 0
             try:
-                reply = self.provider.complete(request)
-                spent = reply.input_tokens + reply.output_tokens
+                reply = self._send(request)
             except ProviderUnavailable as error:
                 until = self.ledger.breakers.trip(self.provider.name, error.code, error.message)
-                raise Snooze(until, error.code, str(error)) from error
-            except ProviderLimited as error:
-                until = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
                 raise Snooze(until, error.code, str(error)) from error
             except ProviderPermanent as error:
                 self.ledger.breakers.stop(self.provider.name, error.code, str(error))
                 raise self._stopped(str(error)) from error
-            finally:
-                self.ledger.budget.settle(self.provider.name, booked, spent)
-        if broken:
-            self.ledger.breakers.resume(self.provider.name)
+            except ProviderError as error:
+                self._close(broken)  # a refusal is an answer: it is not away
+                if not isinstance(error, ProviderLimited):
+                    raise
+                until = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
+                raise Snooze(until, error.code, str(error)) from error
+        self._close(broken)
         self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
+
+    def _send(self, request: Request) -> Reply:
+        """Book the call, send it, and book what it really took. Raises ``Snooze``."""
+        tokens, day = self._book(request)
+        spent = 0
+        try:
+            reply = self.provider.complete(request)
+            spent = reply.input_tokens + reply.output_tokens
+        finally:
+            self.ledger.budget.settle(self.provider.name, tokens, spent, day)
+        return reply
+
+    def _close(self, broken: bool) -> None:
+        """The provider answers: where a breaker was open, everybody may ask again."""
+        if broken:
+            self.ledger.breakers.resume(self.provider.name)
 
     def _pass_breaker(self) -> bool:
         """Whether a breaker is open and this call is its probe. Raises ``Snooze`` otherwise."""
@@ -74,19 +92,19 @@ class Calls:
         until = self.ledger.clock.now_ms() + STOPPED_WAIT_MS
         return Snooze(until, ProviderPermanent.code, detail)
 
-    def _book(self, request: Request) -> int:
-        """Reserve one call; the tokens reserved come back. Raises ``Snooze``."""
+    def _book(self, request: Request) -> tuple[int, str]:
+        """Reserve one call; the tokens reserved and the day of it come back. Raises ``Snooze``."""
         characters = len(request.system) + len(request.prompt)
         tokens = characters // CHARACTERS_A_TOKEN + request.max_tokens
         settings = self.settings
-        booked = self.ledger.budget.reserve(
+        day = self.ledger.budget.reserve(
             self.provider.name, tokens, settings.daily_calls, settings.daily_tokens
         )
-        if not booked:
+        if day is None:
             raise Snooze(
                 self.ledger.budget.next_day_ms(),
                 "budget.spent",
                 f"today's budget of {settings.daily_calls} calls and"
                 f" {settings.daily_tokens} tokens is spent",
             )
-        return tokens
+        return tokens, day
