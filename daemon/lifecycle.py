@@ -109,7 +109,12 @@ class Daemon:
         # A new process has new keys and perhaps a new configuration: ask again.
         self.place.ledger.breakers.resume(config.provider.name)
         self.keeper = LeaseKeeper(self.place.ledger, self.clock, config.queue.heartbeat_seconds)
-        self.stores = StoreKeeper(self.home, self.clock, self.place.ledger.records.planned_contents)
+        self.stores = StoreKeeper(
+            self.home,
+            self.clock,
+            self.place.ledger.records.planned_contents,
+            self.place.ledger.records.evidence,
+        )
         self.watcher = Watcher(self.home, self._on_inbox, self.stores.changed)
         self.schedule = self._duties()
         self.doorbell = Doorbell(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from memoryd.daemon.client import Client
 from memoryd.daemon.lifecycle import lock_home
@@ -94,6 +95,11 @@ def _commit_edits(place: Workplace) -> None:
         if store.is_profile:
             continue
         try:
-            commit_person_edits(store, now_ms=place.clock.now_ms(), planned=planned)
+            commit_person_edits(
+                store,
+                now_ms=place.clock.now_ms(),
+                planned=planned,
+                spans=partial(place.ledger.records.evidence, store.key),
+            )
         except StoreError as error:
             logger().warning("store.unusable", store=store.key, reason=str(error))

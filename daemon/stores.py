@@ -40,11 +40,19 @@ class _Changed:
 class StoreKeeper:
     """One thread for all stores of a home. A service: ``start`` and ``stop``."""
 
-    def __init__(self, home: Home, clock: Clock, planned: Callable[[], set[str]]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        planned: Callable[[], set[str]],
+        evidence: Callable[[str, str], list[tuple[str, str]]],
+    ) -> None:
         self.home = home
         self.clock = clock
         #: sha256 of what standing plans leave: never a person's edit.
         self._planned = planned
+        #: (store, path) -> the words a note stands on: not learned again once it is deleted.
+        self._evidence = evidence
         self._stores: dict[str, _Changed] = {}
         #: Stores in which too much vanished at once, with the reason, for ``status``.
         self.held: dict[str, str] = {}
@@ -139,7 +147,10 @@ class StoreKeeper:
         store = Store.for_project(self.home, key)
         try:
             outcome = commit_person_edits(
-                store, now_ms=self.clock.now_ms(), planned=self._planned()
+                store,
+                now_ms=self.clock.now_ms(),
+                planned=self._planned(),
+                spans=lambda path: self._evidence(key, path),
             )
         except StoreBusy:
             self._again(key, BUSY_SECONDS)

@@ -8,7 +8,7 @@ otherwise: the store is held. A file that matches a plan is ours, whoever finds 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from memoryd.memory import seams
@@ -17,7 +17,7 @@ from memoryd.memory.errors import StoreError, StoreHeld
 from memoryd.memory.files import sha256
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.theirs import commit_theirs, has_secret
-from memoryd.memory.tombstones import Forgotten, Tombstones
+from memoryd.memory.tombstones import Forgotten, Span, Tombstones
 
 #: How long a file (or, for a deletion, its folder) must have been left alone.
 STILL_MS = 60_000
@@ -26,6 +26,14 @@ STILL_MS = 60_000
 MASS_NOTES = 20
 MASS_SHARE = 3
 MASS_AT_LEAST = 3
+
+
+#: The (message id, exact words) a note at a path stands on, as far as they are known.
+SpansOf = Callable[[str], Iterable[Span]]
+
+
+def _unknown(path: str) -> Iterable[Span]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -66,13 +74,15 @@ def commit_person_edits(
     *,
     now_ms: int,
     planned: Collection[str] = (),
+    spans: SpansOf = _unknown,
     accept_vanished: bool = False,
 ) -> EditsOutcome:
     """Commit what a person changed in ``store`` and has left alone for a minute.
 
-    ``planned`` are the sha256 of the files that standing plans leave. ``accept_vanished`` is a
-    person's word that a mass disappearance was meant. Raises ``StoreBusy``, ``StoreHeld`` (nothing
-    was committed) and ``BaselineError``.
+    ``planned`` are the sha256 of the files that standing plans leave; ``spans`` gives the words a
+    note at a path stood on, so that a deleted one is not learned from them again.
+    ``accept_vanished`` is a person's word that a mass disappearance was meant. Raises
+    ``StoreBusy``, ``StoreHeld`` (nothing was committed) and ``BaselineError``.
     """
     baseline = Baseline(store)
     if not baseline.exists() and not store.root.exists():
@@ -86,7 +96,7 @@ def commit_person_edits(
         found.waiting += [path for path in found.gone if path not in forgotten]
         files = found.edits | dict.fromkeys(forgotten) | dict.fromkeys(found.moved)
         if not store.is_profile:
-            files |= _tombstones(baseline, found, forgotten, now_ms)
+            files |= _tombstones(baseline, found, forgotten, spans, now_ms)
         made = commit_theirs(baseline, files, now_ms) if files else None
         if made:
             seams.reach("store.committed")
@@ -116,10 +126,12 @@ def put_back(store: Store) -> tuple[str, ...]:
     return tuple(gone)
 
 
-def forgotten_files(store: Store, files: Iterable[tuple[str, bytes | None]]) -> list[Forgotten]:
+def forgotten_files(
+    store: Store, files: Iterable[tuple[str, bytes | None]], spans: SpansOf = _unknown
+) -> list[Forgotten]:
     """What the tombstones of these files say; a name that another note still has is left out."""
     names = {note.name for note in store.notes()}
-    made = [Forgotten.of_file(path, data) for path, data in files if data is not None]
+    made = [Forgotten.of_file(path, data, spans(path)) for path, data in files if data is not None]
     return [replace(each, name="") if each.name in names else each for each in made]
 
 
@@ -206,7 +218,7 @@ def _require_no_mass(store: Store, found: _Found) -> None:
 
 
 def _tombstones(
-    baseline: Baseline, found: _Found, forgotten: list[str], now_ms: int
+    baseline: Baseline, found: _Found, forgotten: list[str], spans: SpansOf, now_ms: int
 ) -> dict[str, bytes | None]:
     """Write the tombstones of what was deleted, and lift those of what was put back."""
     store = baseline.store
@@ -218,7 +230,8 @@ def _tombstones(
     if not back and not forgotten:
         return {}
     old = Tombstones.of(store)
-    gone = forgotten_files(store, ((path, baseline.show("HEAD", path)) for path in forgotten))
+    files = ((path, baseline.show("HEAD", path)) for path in forgotten)
+    gone = forgotten_files(store, files, spans)
     new = old.lift(*back).add(*gone, now_ms=now_ms)
     return write_tombstones(store, old, new)
 

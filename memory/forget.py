@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, blob_id
@@ -47,9 +47,7 @@ def delete_note(
             raise StoreError(f"{path} changed at this moment", hint="look at it, then try again")
         seams.reach("store.replaced")
         old = Tombstones.of(store)
-        gone = [
-            replace(each, spans=tuple(spans)) for each in forgotten_files(store, [(path, data)])
-        ]
+        gone = forgotten_files(store, [(path, data)], lambda _: spans)
         files = {path: None, **write_tombstones(store, old, old.add(*gone, now_ms=now_ms))}
         identity = uuid7(now_ms)
         title = f"Forget {path}"

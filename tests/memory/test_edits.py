@@ -246,3 +246,21 @@ def test_a_profiles_files_are_committed_without_tombstones(home: Home, clock: Fa
 
     assert look(store, clock).edited == ("USER.md",)
     assert Baseline(store).files() == {}
+
+
+def test_a_note_deleted_by_hand_is_not_learned_again_from_the_same_words(
+    home: Home, clock: FakeClock
+) -> None:
+    """The words it stood on are forgotten too, however another statement puts them."""
+    store = make_store(home, a="One", b="Two")
+    delete(store, clock, "a")
+
+    commit_person_edits(
+        store,
+        now_ms=clock.now_ms(),
+        spans=lambda path: [("m1", "use one")] if path == "user/a.md" else [],
+    )
+
+    tombstones = Tombstones.of(store)
+    assert tombstones.forgets("other", "Put differently", [("m1", "use one")])
+    assert not tombstones.forgets("other", "Put differently", [("m1", "use two")])
