@@ -8,7 +8,7 @@ crash after it is settled by whoever claims the session next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from memoryd.jobs.gates import Refusal
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.reading import read_slice, slice_of
-from memoryd.jobs.workplace import Workplace
+from memoryd.jobs.records import Rollout
+from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
 from memoryd.memory.apply import apply_plan
 from memoryd.memory.config import Config, load_project
@@ -41,6 +42,8 @@ class _Attempt:
     place: Workplace
     keeper: LeaseKeeper
     resolver: Resolver
+    #: Where the agent was started: the directory of what was said in none that is known.
+    cwd: str
 
 
 def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
@@ -49,10 +52,11 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     Raises ``Snooze``, ``LeaseLost`` and the errors of stores, transcripts and providers; the
     worker records them.
     """
+    rollout = place.ledger.records.rollout(job.agent, job.session)
     resolver = Resolver(place.home, place.config.projects.worktrees)
-    attempt = _Attempt(job, place, keeper, resolver)
+    attempt = _Attempt(job, place, keeper, resolver, rollout.cwd if rollout else "")
     _settle(attempt)
-    outcome = _ingest(attempt)
+    outcome = _ingest(attempt, rollout)
     seams.reach("session.ingested")
     if outcome is not None:
         place.ledger.complete(job, outcome)
@@ -81,15 +85,14 @@ def _settle(attempt: _Attempt) -> None:
         _apply(attempt, plan)
 
 
-def _ingest(attempt: _Attempt) -> str | None:
+def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     """Bring the session history up to the cutoff; the outcome code where nothing follows."""
     from memoryd.sessions.agents import adapter_for
     from memoryd.sessions.ingest import ingest
 
     job, place = attempt.job, attempt.place
-    rollout = place.ledger.records.rollout(job.agent, job.session)
-    if rollout is None or not rollout.transcript:
-        return "transcript.gone"
+    if rollout is not None and rollout.excluded is not None:
+        return rollout.excluded  # since this job was made, or a person retried it all the same
     off = gates.all_off(place.environ)
     try:
         found = ingest(
@@ -97,10 +100,10 @@ def _ingest(attempt: _Attempt) -> str | None:
             adapter_for(job.agent),
             job.agent,
             job.session,
-            Path(rollout.transcript),
+            _transcript(attempt, rollout),
             job.cutoff,
             resolver=lambda cwd: attempt.resolver.resolve(cwd).key,
-            exclude=lambda cwd: off or _is_excluded(attempt, cwd),
+            exclude=lambda cwd: off or _is_excluded(attempt, cwd or attempt.cwd),
         )
     except TranscriptGone:
         # What was ingested before it went can still be distilled.
@@ -109,6 +112,31 @@ def _ingest(attempt: _Attempt) -> str | None:
     if off:
         return "memoryd.switched-off"
     return None if found.kind == "root" else f"session.{found.kind}"
+
+
+def _transcript(attempt: _Attempt, rollout: Rollout | None) -> Path:
+    """Where the transcript is: as it was told, else where its agent keeps it now.
+
+    Raises ``TranscriptGone``.
+    """
+    job, place = attempt.job, attempt.place
+    told = Path(rollout.transcript) if rollout is not None and rollout.transcript else None
+    if told is not None and not _is_gone(told):
+        return told
+    found = find_transcript(place.environ, job.agent, job.session)  # an agent may archive its own
+    if found is None:
+        raise TranscriptGone(f"session {job.session} of {job.agent} has no transcript any more")
+    return found
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # ingestion says what is wrong with it
+    return False
 
 
 def _is_excluded(attempt: _Attempt, cwd: str) -> bool:
@@ -137,10 +165,10 @@ def _project_config(attempt: _Attempt, cwd: str) -> Config:
 
 
 def _refusal(attempt: _Attempt, messages: Sequence[StoredMessage]) -> Refusal | None:
-    config = _project_config(attempt, messages[-1].cwd)
-    job = attempt.job
-    return gates.switches(job, config, attempt.place.environ) or gates.spoken(
-        job, messages, config.memory.extract_every_n_runs
+    job, place = attempt.job, attempt.place
+    config = _project_config(attempt, messages[-1].cwd or attempt.cwd)
+    return gates.switches(job, config, place.environ) or gates.spoken(
+        job, _all_waiting(attempt), config.memory.extract_every_n_runs
     )
 
 
@@ -160,20 +188,29 @@ def _refuse(attempt: _Attempt, refusal: Refusal, messages: Sequence[StoredMessag
 # -- slices --------------------------------------------------------------------------------------
 
 
-def _waiting(attempt: _Attempt) -> list[StoredMessage]:
-    """The next messages between the cursor and the job's cutoff, oldest first."""
+def _waiting(attempt: _Attempt, after: int | None = None) -> list[StoredMessage]:
+    """The next messages between ``after`` (the cursor) and the job's cutoff, oldest first."""
     job, place = attempt.job, attempt.place
-    cursor = place.ledger.cursor(job.agent, job.session)
-    return place.history.messages(job.agent, job.session, cursor, SLICE_MESSAGES, cutoff=job.cutoff)
+    if after is None:
+        after = place.ledger.cursor(job.agent, job.session)
+    return place.history.messages(job.agent, job.session, after, SLICE_MESSAGES, cutoff=job.cutoff)
+
+
+def _all_waiting(attempt: _Attempt) -> Iterator[StoredMessage]:
+    """All messages between the cursor and the job's cutoff, however many, a window at a time."""
+    messages = _waiting(attempt)
+    while messages:
+        yield from messages
+        messages = _waiting(attempt, messages[-1].seq)
 
 
 def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     """Read one slice, record what it is to become, apply that, and move the cursor past it."""
     job, ledger = attempt.job, attempt.place.ledger
     attempt.keeper.new_slice(job)
-    chunks = slice_of(messages)
+    chunks = slice_of(messages, attempt.resolver.resolve(attempt.cwd).key)
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
-    ledger.begin_slice(job, first, last.seq, last.project or None)
+    ledger.begin_slice(job, first, last.seq, last.project)
     read = read_slice(job, attempt.place, chunks)
     seams.reach("slice.read")
     ledger.record_plan(job, read.plan, read.candidates)
@@ -185,7 +222,8 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
 def _apply(attempt: _Attempt, plan: Plan) -> None:
     """Write what the plan says and advance: the only place where a slice reaches the stores."""
     place = attempt.place
-    applied = apply_plan(place.home, plan, clock=place.clock)
+    planned = place.ledger.records.planned_contents()
+    applied = apply_plan(place.home, plan, clock=place.clock, planned=planned)
     place.ledger.advance(
         attempt.job, plan.slice, changed=applied.changed, appended=applied.appended
     )

@@ -6,7 +6,8 @@ for the next job; only what was said under a kill switch is passed over, for goo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -19,10 +20,17 @@ MIN_CHARACTERS = 200
 MIN_TURNS = 2
 #: Two messages of a person that share fewer words than this are about different things.
 TOPIC_SIMILARITY = 0.12
+#: How the id of a long message's second and further parts ends.
+_LATER_PART = re.compile(r"#\d+\Z")
 
 
 class Spoken(Protocol):
     """What a gate looks at in a message."""
+
+    @property
+    def id(self) -> str:
+        """The message's id; later parts of a long one end in ``#2``, ``#3`` ..."""
+        ...
 
     @property
     def role(self) -> str:
@@ -67,22 +75,47 @@ def switches(job: Job, config: Config, environ: Mapping[str, str]) -> Refusal | 
     return None
 
 
-def spoken(job: Job, messages: Sequence[Spoken], every_n_runs: int) -> Refusal | None:
+def spoken(job: Job, messages: Iterable[Spoken], every_n_runs: int) -> Refusal | None:
     """What was said since the cursor: is it worth a call now? None: go on.
 
-    ``messages`` are those between cursor and cutoff, oldest first.
+    ``messages`` are those between cursor and cutoff, oldest first; no more of them are looked at
+    than the answer needs.
     """
-    users = [message.text for message in messages if message.role == "user"]
-    if not users:
-        return Refusal("nothing.said", throttled=job.kind == "extract")
-    if job.kind == "finalize" or job.reason == "compact" or job.trigger == "cli":
-        return None
-    if sum(len(message.text) for message in messages) < MIN_CHARACTERS:
+    asked = job.trigger == "cli"
+    if job.kind == "finalize" or job.reason == "compact" or asked:
+        if any(message.role == "user" for message in messages):
+            return None
+        return Refusal("nothing.said", throttled=job.kind == "extract" and not asked)
+    said = _Said()
+    for message in messages:
+        said.add(message)
+    if not said.runs:
+        return Refusal("nothing.said", throttled=True)
+    if said.characters < MIN_CHARACTERS or said.turns < MIN_TURNS:
         return Refusal("extract.too-short", throttled=True)
-    if len(messages) < MIN_TURNS:
-        return Refusal("extract.too-short", throttled=True)
-    if len(users) > 1 and similarity(users[-1], users[-2]) < TOPIC_SIMILARITY:
+    if said.runs > 1 and similarity(said.last, said.before) < TOPIC_SIMILARITY:
         return None
-    if len(users) < every_n_runs:
+    if said.runs < every_n_runs:
         return Refusal("extract.throttled", throttled=True)
     return None
+
+
+@dataclass
+class _Said:
+    """What the gates of an extract count. The parts of a long message are one turn."""
+
+    characters: int = 0
+    turns: int = 0
+    runs: int = 0
+    last: str = ""
+    before: str = ""
+
+    def add(self, message: Spoken) -> None:
+        """Count one message, or one part of a long one."""
+        self.characters += len(message.text)
+        if _LATER_PART.search(message.id):
+            return
+        self.turns += 1
+        if message.role == "user":
+            self.runs += 1
+            self.last, self.before = message.text, self.last

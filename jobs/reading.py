@@ -44,10 +44,13 @@ class Read:
     stopped: Exception | None
 
 
-def slice_of(messages: Sequence[StoredMessage]) -> list[tuple[SliceMessage, ...]]:
-    """The chunks of the next slice: the first ``messages`` that fill at most ``SLICE_CHUNKS``."""
+def slice_of(messages: Sequence[StoredMessage], project: str) -> list[tuple[SliceMessage, ...]]:
+    """The chunks of the next slice: the first ``messages`` that fill at most ``SLICE_CHUNKS``.
+
+    ``project`` is the key for what was said in no directory that is known.
+    """
     labelled = [
-        SliceMessage(f"m{number}", m.seq, m.id, m.role, m.text, m.at_ms, m.project)
+        SliceMessage(f"m{number}", m.seq, m.id, m.role, m.text, m.at_ms, m.project or project)
         for number, m in enumerate(messages, start=1)
     ]
     return prompt.chunks(labelled)[:SLICE_CHUNKS]

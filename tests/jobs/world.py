@@ -155,6 +155,7 @@ class World:
             folder = self.folder / "person" / ".claude" / "projects" / "-project"
             path = folder / f"{session}.jsonl"
         folder.mkdir(parents=True, exist_ok=True)
+        path.touch()
         made = Transcript(agent, session, path, cwd, self.clock.now_ms() - 3_600_000)
         if agent == "codex":
             meta = {"id": session, "cwd": str(cwd), "source": "cli"}
