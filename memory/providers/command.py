@@ -6,6 +6,7 @@ writes too much, and also when it leaves children behind.
 
 from __future__ import annotations
 
+import atexit
 import os
 import selectors
 import signal
@@ -107,10 +108,13 @@ class _Group:
         self._thread = threading.Thread(target=self._watch, name="command-wait", daemon=True)
 
     def __enter__(self) -> _Group:
+        # A process that leaves while a thread of it waits here must not leave the program behind.
+        atexit.register(self._kill)
         self._thread.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
+        atexit.unregister(self._kill)
         self._kill()
         self._thread.join()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
