@@ -13,6 +13,8 @@ from memoryd.sessions.history import History
 
 TRANSCRIPTS = Path(__file__).parents[1] / "fixtures" / "transcripts"
 
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+
 #: Ingests its transcript and prints messages, skipped lines and peak resident kilobytes.
 INGEST = """
 import sys
@@ -60,6 +62,7 @@ def _peak_kilobytes(path: Path) -> tuple[int, int, int]:
 
 
 @pytest.mark.slow
+@ON_LINUX
 def test_memory_stays_flat_over_tool_output_of_any_size(tmp_path: Path) -> None:
     """200 MiB of tool output take no more memory than 2 MiB."""
     block = [{"tool_use_id": "t", "type": "tool_result", "content": "x" * 16_000}]
@@ -79,6 +82,7 @@ def test_memory_stays_flat_over_tool_output_of_any_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@ON_LINUX
 def test_a_line_of_200_mib_is_never_held(tmp_path: Path) -> None:
     """What follows it is read."""
     path = tmp_path / "s1.jsonl"
