@@ -191,6 +191,11 @@ class World:
         self.work()
         return self.job(job)
 
+    def throttle(self, transcript: Transcript) -> None:
+        """Work an extract that the gates send away: all is ingested, nothing distilled."""
+        self.enqueue(transcript, "extract", reason="stop")
+        self.work()
+
     # -- what memoryd does -----------------------------------------------------------------------
 
     def work(self) -> int:
