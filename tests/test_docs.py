@@ -1,0 +1,84 @@
+"""What the documents say is what the code does."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from memoryd.jobs.job import STATUSES
+from memoryd.memory.config import Config
+from memoryd.memory.policy import REASONS
+
+ROOT = Path(__file__).parent.parent
+JOBS = (ROOT / "docs" / "jobs.md").read_text()
+
+#: Codes that only `raise` or log, and never stand in a job's row.
+NOT_IN_ROWS = {
+    "policy.passed",
+    "fuse.sshfs",
+    "fuse.s3fs",
+    "home.locked",
+    "lease.lost",
+    "undo.conflict",
+    "service.failed",
+    "provider.failed",
+    "envelope.unreadable",
+}
+_CODE = re.compile(r"[a-z]+\.[a-z]+(-[a-z]+)*")
+
+
+def _codes_in(path: Path) -> set[str]:
+    """String constants that look like a code, but for those that seams and the log are given."""
+    tree = ast.parse(path.read_text())
+    spoken = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", "") in {"reach", "info", "warning", "error", "exception"}
+        for argument in node.args
+    }
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and _CODE.fullmatch(node.value)
+        and id(node) not in spoken
+    }
+
+
+def test_every_code_of_a_job_is_documented() -> None:
+    """Whatever `memoryd list` can show is explained in docs/jobs.md."""
+    paths = [*(ROOT / "jobs").glob("*.py"), ROOT / "memory" / "errors.py"]
+    codes = set().union(*map(_codes_in, paths)) - NOT_IN_ROWS
+
+    assert sorted(code for code in codes if f"`{code}`" not in JOBS) == []
+
+
+def test_every_reason_of_a_candidate_is_documented() -> None:
+    """Whatever `memoryd show` gives as a reason is explained in docs/jobs.md."""
+    assert sorted(code for code in REASONS if f"`{code}`" not in JOBS) == []
+
+
+@pytest.mark.parametrize("status", sorted(STATUSES))
+def test_every_status_is_documented(status: str) -> None:
+    """The table of docs/jobs.md has a line for each."""
+    assert f"| `{status}` |" in JOBS
+
+
+def test_no_document_names_a_setting_that_does_not_exist() -> None:
+    """Each `key =` of README's configuration is one that is read."""
+    block = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    named = set(re.findall(r"^(\w+) =", block[1], re.MULTILINE))
+    sections = vars(Config()).values()
+
+    assert named <= {key for section in sections for key in vars(section)}
+
+
+def test_contributing_fits_in_150_lines() -> None:
+    """A guide that nobody finishes guides nobody."""
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 150
