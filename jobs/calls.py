@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from memoryd.jobs.control import Snooze
+from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.config import ProviderSettings
@@ -46,11 +46,13 @@ class Calls:
             try:
                 reply = self._send(request)
             except ProviderUnavailable as error:
-                until = self.ledger.breakers.trip(self.provider.name, error.code, error.message)
+                detail = safe_detail(error.message)
+                until = self.ledger.breakers.trip(self.provider.name, error.code, detail)
                 raise Snooze(until, error.code, str(error)) from error
             except ProviderPermanent as error:
-                self.ledger.breakers.stop(self.provider.name, error.code, str(error))
-                raise self._stopped(str(error)) from error
+                detail = safe_detail(str(error))
+                self.ledger.breakers.stop(self.provider.name, error.code, detail)
+                raise self._stopped(detail) from error
             except ProviderError as error:
                 self._close(broken)  # a refusal is an answer: it is not away
                 if not isinstance(error, ProviderLimited):

@@ -10,7 +10,7 @@ import os
 import uuid
 from collections.abc import Callable
 
-from memoryd.jobs.control import Snooze
+from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.distil import distil
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
@@ -18,8 +18,6 @@ from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.errors import LeaseLost, MemorydError, StoreBusy, StoreHeld
 from memoryd.memory.log import about, logger
-from memoryd.memory.scanner import redact
-from memoryd.memory.text import clip
 
 #: Between two looks at a store in which too much vanished at once.
 HELD_WAIT_SECONDS = 600
@@ -94,24 +92,29 @@ class Worker:
 
 def _settle_error(job: Job, place: Workplace, error: Exception) -> str:
     """Turn what a handler raised into a snooze or a failure. Raises ``LeaseLost``."""
-    now = place.clock.now_ms()
     if isinstance(error, LeaseLost):
         raise error
-    if isinstance(error, Snooze):
-        place.ledger.snooze(job, error.until_ms, error.reason, error.detail)
-        return "snoozed"
-    if isinstance(error, StoreBusy):
-        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
-        place.ledger.snooze(job, now + wait * 1000, error.code, str(error))
-        return "snoozed"
-    if isinstance(error, StoreHeld):
-        place.ledger.snooze(job, now + HELD_WAIT_SECONDS * 1000, error.code, str(error))
+    later = _later(job, place, error)
+    if later is not None:
+        place.ledger.snooze(job, later.until_ms, later.reason, safe_detail(later.detail))
         return "snoozed"
     code = error.code if isinstance(error, MemorydError) else "attempt.error"
     detail = str(error) if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
     if not isinstance(error, MemorydError):
         logger().exception("attempt.error")
-    # An error may quote what it choked on: a provider's answer, a file's line.
     base = place.config.queue.retry_base_seconds
-    status = place.ledger.fail(job, code, redact(clip(detail, 2000))[0], base_seconds=base)
+    status = place.ledger.fail(job, code, safe_detail(detail), base_seconds=base)
     return "failed" if status == "failed" else "retrying"
+
+
+def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:
+    """What is no fault of the job's: it runs later, at no cost. None: it is one."""
+    now = place.clock.now_ms()
+    if isinstance(error, Snooze):
+        return error
+    if isinstance(error, StoreBusy):
+        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
+        return Snooze(now + wait * 1000, error.code, str(error))
+    if isinstance(error, StoreHeld):
+        return Snooze(now + HELD_WAIT_SECONDS * 1000, error.code, str(error))
+    return None
