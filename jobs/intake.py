@@ -7,6 +7,7 @@ between leaves both: the idempotency key stops a second job. What cannot be read
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.envelope import Envelope
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory import seams
-from memoryd.memory.errors import BadEnvelope
+from memoryd.memory.errors import BadEnvelope, TranscriptError, UsageError
 from memoryd.memory.files import make_directory, sync_directory
 from memoryd.memory.home import Home
+from memoryd.memory.log import logger
 
 #: Event of an agent -> kind of job and the reason that stands in its row.
 _EVENTS = {
@@ -53,17 +55,22 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
         total += 1
         try:
             envelope = envelopes.read(path)
+            if _KILL_SWITCHES.intersection(envelope.switches):
+                ledger.exclude(envelope.agent, envelope.session, "session.excluded")
+                excluded += 1
+            else:
+                created += _insert(envelope, ledger, find)
         except FileNotFoundError:
             continue  # another process took it in
-        except BadEnvelope:
+        except (BadEnvelope, UsageError) as error:
+            logger().warning("envelope.unreadable", file=path.name, reason=error.code)
             _set_aside(path)
             bad += 1
             continue
-        if _KILL_SWITCHES.intersection(envelope.switches):
-            ledger.exclude(envelope.agent, envelope.session, "session.excluded")
-            excluded += 1
-        else:
-            created += _insert(envelope, ledger, find)
+        except OSError as error:
+            # It may be fine another time, and the others must not wait for it.
+            logger().warning("envelope.left", file=path.name, reason=error.strerror)
+            continue
         seams.reach("envelope.inserted")
         path.unlink(missing_ok=True)
     return Taken(total, created, bad, excluded)
@@ -81,15 +88,16 @@ def _waiting(inbox: Path) -> list[Path]:
 
 def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
     """Enqueue what the envelope asks for; 1 when that made a job."""
-    from memoryd.sessions.lines import whole_lines_end
+    from memoryd.sessions.agents import adapter_for
 
+    adapter_for(envelope.agent)  # refuses an agent that nothing here can read
     kind, reason = _EVENTS[envelope.event]
     transcript = Path(envelope.transcript) if envelope.transcript else None
     if transcript is None:
         transcript = find(envelope.agent, envelope.session)
     cutoff = envelope.cutoff
     if cutoff is None:
-        cutoff = whole_lines_end(transcript) if transcript and transcript.is_file() else 0
+        cutoff = _end_of(transcript)
     made = ledger.enqueue(
         kind,
         envelope.agent,
@@ -104,9 +112,20 @@ def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
     return int(made.created)
 
 
+def _end_of(transcript: Path | None) -> int:
+    """Where the transcript's last whole line ends now; 0 for one that cannot be read."""
+    from memoryd.sessions.lines import whole_lines_end
+
+    try:
+        return whole_lines_end(transcript) if transcript else 0
+    except TranscriptError:
+        return 0
+
+
 def _set_aside(path: Path) -> None:
     bad = path.parent / "bad"
     make_directory(bad)
-    path.replace(bad / path.name)
+    with contextlib.suppress(FileNotFoundError):  # another process set it aside
+        path.replace(bad / path.name)
     sync_directory(bad)
     sync_directory(path.parent)

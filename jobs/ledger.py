@@ -167,7 +167,9 @@ class Ledger:
             "now": now,
         }
         with self.db.writing(durable=True):
-            excluded = self._see_rollout(agent, session, transcript, cwd, cutoff, now)
+            # An extract may be throttled and leave the words: only what reads to the end counts.
+            ended = 0 if kind == "extract" else cutoff
+            excluded = self._see_rollout(agent, session, transcript, cwd, ended, now)
             if excluded is not None:
                 return Enqueued(None, False, excluded)
             if kind == "extract":

@@ -21,6 +21,7 @@ class Rollout:
     session: str
     transcript: str
     cwd: str
+    #: How far the furthest finalize was to read; the sweep makes one for what is longer.
     last_cutoff: int
     excluded: str | None
     throttled: int

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from memoryd.jobs.intake import Taken, take_in
 from memoryd.jobs.workplace import Workplace, find_transcript
+from memoryd.memory.errors import TranscriptError, UsageError
+from memoryd.memory.log import logger
 
 MINUTE_MS = 60_000
 
@@ -21,7 +23,7 @@ def take_in_envelopes(place: Workplace) -> Taken:
 
 
 def finalize_idle(place: Workplace) -> int:
-    """Make a finalize for every transcript that has been still and holds more than any job read.
+    """Make a finalize for every transcript that was still a while and holds more than one read.
 
     Looks at the sessions that jobs were made for, and at those the agents have touched since this
     home was made: no agent promises to say when a session ends. Older ones are the archive, which
@@ -33,8 +35,13 @@ def finalize_idle(place: Workplace) -> int:
     still_since = now - place.config.sessions.idle_minutes * MINUTE_MS
     made = 0
     for agent, session, transcript, cwd, last_cutoff in _sessions(place):
-        if _is_idle(transcript, last_cutoff, still_since):
+        if not _is_idle(transcript, last_cutoff, still_since):
+            continue
+        try:
             made += _finalize(place, agent, session, transcript, cwd, last_cutoff)
+        except (TranscriptError, UsageError) as error:
+            # Gone meanwhile, or a name that no row can hold: the others must not wait for it.
+            logger().warning("transcript.left", agent=agent, reason=error.code)
     return made
 
 

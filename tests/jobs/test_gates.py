@@ -189,7 +189,7 @@ def test_a_throttled_extract_leaves_no_row_and_is_counted(tmp_path: Path, clock:
     assert world.ledger.db.rows("select count(*) from attempt_log") == [(0,)]
     rollout = world.ledger.records.rollout("claude-code", "s1")
     assert rollout is not None
-    assert (rollout.throttled, rollout.last_cutoff, world.cursor(said)) == (3, said.size, 0)
+    assert (rollout.throttled, rollout.last_cutoff, world.cursor(said)) == (3, 0, 0)
     assert world.model.requests == []
 
 

@@ -1,0 +1,334 @@
+"""Envelopes become rows: once each, whatever lies in the inbox and whoever else looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from world import Stopped, World, answer, fact
+
+from memoryd.jobs.intake import Taken, take_in
+from memoryd.jobs.sweep import take_in_envelopes
+from memoryd.memory import seams
+from memoryd.memory.testing import FakeClock
+
+RULE = "Always run the linter before you commit."
+
+
+@pytest.fixture
+def world(tmp_path: Path, clock: FakeClock) -> World:
+    """A home whose model takes the rule for a fact."""
+    return World(tmp_path, clock, [answer(fact(RULE))])
+
+
+def drop(world: World, session: str = "s1", *, at: int = 0, **changes: object) -> Path:
+    """An envelope in the inbox, as the hook writes it; ``at`` orders it among others."""
+    path = world.folder / "person" / ".claude" / "projects" / "-project" / f"{session}.jsonl"
+    envelope = {
+        "version": 1,
+        "agent": "claude-code",
+        "event": "session-end",
+        "session": session,
+        "transcript": str(path),
+        "cwd": str(world.project),
+        "reason": "clear",
+        "cutoff": 0,
+        "time_ms": world.clock.now_ms(),
+        "switches": [],
+        **changes,
+    }
+    file = world.home.inbox / f"{1_767_603_600_000_000_000 + at}-{session}.json"
+    file.write_text(json.dumps(envelope))
+    return file
+
+
+def left(world: World) -> list[str]:
+    """What is in the inbox still, except ``bad``."""
+    return sorted(path.name for path in world.home.inbox.iterdir() if path.name != "bad")
+
+
+def bad(world: World) -> list[str]:
+    """What was set aside."""
+    return sorted(path.name for path in (world.home.inbox / "bad").iterdir())
+
+
+def test_a_finished_session_goes_from_envelope_to_notes(world: World) -> None:
+    """The row says what the hook saw; the envelope is gone; the session is distilled."""
+    said = world.transcript().user(RULE)
+    drop(world, cutoff=said.size)
+
+    assert take_in_envelopes(world.place) == Taken(1, 1, 0, 0)
+
+    (job,) = world.ledger.records.jobs()
+    assert (job.kind, job.cutoff, job.trigger, job.reason) == ("finalize", said.size, "hook", "end")
+    assert json.loads(job.payload) == {"why": "clear"}
+    rollout = world.ledger.records.rollout("claude-code", "s1")
+    assert rollout is not None
+    assert (rollout.transcript, rollout.cwd) == (str(said.path), str(world.project))
+    assert left(world) == []
+    world.work()
+    assert world.bodies() == [RULE]
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "reason"),
+    [
+        ("session-end", "finalize", "end"),
+        ("stop", "extract", "stop"),
+        ("pre-compact", "extract", "compact"),
+    ],
+)
+def test_each_event_makes_its_kind_of_job(world: World, event: str, kind: str, reason: str) -> None:
+    """What an agent calls the end of a run or of a session."""
+    drop(world, event=event)
+
+    take_in_envelopes(world.place)
+
+    (job,) = world.ledger.records.jobs()
+    assert (job.kind, job.reason) == (kind, reason)
+
+
+def test_the_same_end_twice_is_one_job(world: World) -> None:
+    """Two hooks, two envelopes, one cutoff."""
+    drop(world, at=1)
+    drop(world, at=2)
+
+    assert take_in_envelopes(world.place) == Taken(2, 1, 0, 0)
+
+
+def test_the_runs_of_a_session_are_one_extract_that_reads_further(world: World) -> None:
+    """Its cutoff is the furthest."""
+    for at, cutoff in enumerate((100, 300, 200)):
+        drop(world, at=at, event="stop", cutoff=cutoff)
+
+    assert take_in_envelopes(world.place).created == 1
+
+    (job,) = world.ledger.records.jobs()
+    assert job.cutoff == 300
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b"{" * 100_000, b'{"version": 1}', b"0" * 70_000],
+)
+def test_what_is_no_envelope_is_set_aside(world: World, content: bytes) -> None:
+    """Never deleted, and those after it are taken in all the same."""
+    first = world.home.inbox / "1767603600000000000-x.json"
+    first.write_bytes(content)
+    drop(world, at=9)
+
+    assert take_in_envelopes(world.place) == Taken(2, 1, 1, 0)
+
+    assert (left(world), bad(world)) == ([], [first.name])
+    assert (world.home.inbox / "bad" / first.name).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2},
+        {"agent": "nobody-knows-it"},
+        {"agent": "nobody-knows-it", "transcript": None},
+        {"agent": "../x"},
+        {"event": "lunch"},
+        {"session": "a/b"},
+        {"transcript": "relative.jsonl"},
+        {"cutoff": -1},
+        {"cutoff": 2**63},
+        {"time_ms": "now"},
+        {"switches": ["PATH"]},
+        {"words": "what the person said"},
+    ],
+)
+def test_an_envelope_that_says_what_none_says_is_set_aside(
+    world: World, changes: dict[str, object]
+) -> None:
+    """An agent nobody here can read among them; the next envelope is not held up."""
+    envelope = drop(world, "s1")
+    envelope.write_text(json.dumps({**json.loads(envelope.read_text()), **changes}))
+    drop(world, "s2", at=9)
+
+    taken = take_in_envelopes(world.place)
+
+    assert (taken.bad, taken.created) == (1, 1)
+    assert len(bad(world)) == 1
+
+
+def test_a_link_or_a_folder_in_place_of_an_envelope_is_set_aside(world: World) -> None:
+    """Nothing is followed."""
+    target = drop(world)
+    outside = world.folder / "outside.json"
+    target.rename(outside)
+    (world.home.inbox / "1-link.json").symlink_to(outside)
+    (world.home.inbox / "2-folder.json").mkdir()
+
+    assert take_in_envelopes(world.place).bad == 2
+
+    assert bad(world) == ["1-link.json", "2-folder.json"]
+    assert outside.exists()
+    assert world.ledger.records.jobs() == []
+
+
+def test_what_cannot_be_opened_is_left_and_holds_nobody_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be readable another time."""
+    monkeypatch.chdir(world.home.inbox)
+    with socket.socket(socket.AF_UNIX) as stuck:
+        stuck.bind("1-stuck.json")
+        drop(world)
+
+        assert take_in_envelopes(world.place).created == 1
+
+    assert (left(world), bad(world)) == (["1-stuck.json"], [])
+
+
+def test_half_written_envelopes_are_not_looked_at(world: World) -> None:
+    """A hook writes under another name first."""
+    (world.home.inbox / ".1-x.json").write_text("{")
+    (world.home.inbox / "1-x.tmp").write_text("{")
+
+    assert take_in_envelopes(world.place) == Taken(0, 0, 0, 0)
+    assert len(left(world)) == 2
+
+
+@pytest.mark.parametrize("switch", ["MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"])
+def test_a_session_under_a_kill_switch_is_never_distilled(world: World, switch: str) -> None:
+    """No job for it, what was pending is cancelled, and the sweep makes none either."""
+    said = world.transcript().user(RULE)
+    drop(world, at=1, event="stop", cutoff=said.size)
+    drop(world, at=2, cutoff=said.size, switches=[switch])
+    drop(world, at=3, cutoff=said.size + 1)
+
+    assert take_in_envelopes(world.place) == Taken(3, 1, 0, 1)
+    world.work()
+
+    (job,) = world.ledger.records.jobs()
+    assert (job.status, job.outcome_code) == ("cancelled", "session.excluded")
+    assert (world.model.requests, world.bodies()) == ([], [])
+
+
+def test_other_switches_exclude_nothing(world: World) -> None:
+    """A session whose agent wants no recall may still be learned from."""
+    drop(world, switches=["MEMORYD_DISABLE_RECALL"])
+
+    assert take_in_envelopes(world.place) == Taken(1, 1, 0, 0)
+
+
+def test_a_crash_between_row_and_unlink_makes_no_second_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are there; the next intake finds the row and takes the envelope away."""
+    drop(world)
+
+    def die(point: str) -> None:
+        assert point == "envelope.inserted"
+        raise Stopped(point)
+
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        patched.setattr(seams, "hook", die)
+        take_in_envelopes(world.place)
+    assert (len(left(world)), len(world.ledger.records.jobs())) == (1, 1)
+
+    assert take_in_envelopes(world.place) == Taken(1, 0, 0, 0)
+    assert (len(left(world)), len(world.ledger.records.jobs())) == (0, 1)
+
+
+def test_two_intakes_at_once_make_one_job_an_envelope(world: World) -> None:
+    """A daemon and a command look into the same inbox."""
+    for number in range(12):
+        drop(world, f"s{number}", at=number)
+    (world.home.inbox / "5-bad.json").write_text("{")
+    together = threading.Barrier(2)
+    made: list[Taken] = []
+
+    def look() -> None:
+        together.wait(10)
+        made.append(take_in_envelopes(world.place))
+        world.place.close()
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+
+    assert len(made) == 2
+    assert sum(taken.created for taken in made) == 12
+    assert len(world.ledger.records.jobs()) == 12
+    assert (left(world), bad(world)) == ([], ["5-bad.json"])
+
+
+def test_a_missing_cutoff_is_the_end_of_the_last_whole_line(world: World) -> None:
+    """The hook could not tell; what stands there now is as good."""
+    said = world.transcript().user(RULE)
+    whole = said.size
+    said.raw(b'{"type":"user","mess')
+    drop(world, cutoff=None)
+
+    take_in_envelopes(world.place)
+
+    (job,) = world.ledger.records.jobs()
+    assert job.cutoff == whole
+
+
+def test_a_missing_transcript_is_looked_for_where_the_agent_keeps_its_own(world: World) -> None:
+    """By the session's name."""
+    said = world.transcript().user(RULE)
+    drop(world, transcript=None, cutoff=None)
+
+    take_in_envelopes(world.place)
+    world.work()
+
+    rollout = world.ledger.records.rollout("claude-code", "s1")
+    assert rollout is not None
+    assert (rollout.transcript, rollout.last_cutoff) == (str(said.path), said.size)
+    assert world.bodies() == [RULE]
+
+
+@pytest.mark.parametrize("transcript", [None, "/nowhere/at/all.jsonl", "/"])
+def test_a_session_without_a_transcript_still_becomes_a_row(
+    world: World, transcript: str | None
+) -> None:
+    """What cannot be found or read now may be there when the job runs."""
+    drop(world, transcript=transcript, cutoff=None)
+
+    assert take_in_envelopes(world.place) == Taken(1, 1, 0, 0)
+
+    (job,) = world.ledger.records.jobs()
+    assert job.cutoff == 0
+
+
+def test_the_oldest_envelope_comes_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the names have different lengths."""
+    for name, session in (("9", "first"), ("10", "second"), ("100", "third")):
+        drop(world, session).rename(world.home.inbox / f"{name}-{session}.json")
+    # A row's id begins with the time it was made: let that pass between two of them.
+    monkeypatch.setattr(seams, "hook", lambda point: world.clock.advance(1))
+
+    take_in_envelopes(world.place)
+
+    newest_first = [job.session for job in world.ledger.records.jobs()]
+    assert newest_first == ["third", "second", "first"]
+
+
+def test_without_an_inbox_there_is_nothing_to_take_in(world: World) -> None:
+    """A hook makes the folder when it needs it."""
+    (world.home.inbox / "bad").rmdir()
+    world.home.inbox.rmdir()
+
+    assert take_in(world.home, world.ledger, lambda agent, session: None) == Taken(0, 0, 0, 0)
+
+
+def test_an_inbox_that_cannot_be_listed_is_an_error(world: World) -> None:
+    """A file in its place: the caller has to say so."""
+    (world.home.inbox / "bad").rmdir()
+    world.home.inbox.rmdir()
+    world.home.inbox.write_text("")
+
+    with pytest.raises(OSError, match=os.strerror(20)):
+        take_in_envelopes(world.place)
