@@ -32,7 +32,7 @@ from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import Config, load
-from memoryd.memory.errors import ConfigError, HomeError, HomeLocked, LeaseLost
+from memoryd.memory.errors import ConfigError, HomeError, HomeLocked, LeaseLost, MemorydError
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
 from memoryd.memory.log import logger
@@ -41,6 +41,8 @@ RESCUE_SECONDS = 30.0
 SWEEP_SECONDS = 60.0
 PRUNE_SECONDS = 24 * 3600.0
 STUCK_LOOK_SECONDS = 15.0
+#: Between two looks of a worker at a ledger that cannot be used.
+TROUBLE_SECONDS = 10.0
 
 EXIT_STUCK = 70
 
@@ -154,6 +156,7 @@ class Daemon:
             ending.callback(self.watcher.stop)
             ending.callback(self.stores.stop)
             ending.callback(self._give_back)
+            self.doorbell.listen()
             self.seen.ready = True
             self.notifier.send(
                 READY="1", STATUS=f"working {self.home.root}", MAINPID=str(os.getpid())
@@ -185,11 +188,20 @@ class Daemon:
     def _work(self) -> None:
         """One ring in one worker thread."""
         worker = Worker(lambda: self.place, self.keeper, lambda job: self.endings.rang())
-        worker.work_ready(lambda: self.doorbell.stopping)
+        try:
+            worker.work_ready(lambda: self.doorbell.stopping)
+        except MemorydError as error:
+            # The ledger is locked for long, the disk is full: what is in the rows stands.
+            logger().error("work.interrupted", code=error.code, reason=str(error))
+            self.doorbell.pause(TROUBLE_SECONDS)
         self.endings.rang()
 
     def _seconds_to_due(self) -> float | None:
-        due = self.place.ledger.next_due_ms()
+        try:
+            due = self.place.ledger.next_due_ms()
+        except MemorydError as error:
+            logger().error("work.interrupted", code=error.code, reason=str(error))
+            return TROUBLE_SECONDS
         return None if due is None else max(0.0, (due - self.clock.now_ms()) / 1000)
 
     def _on_inbox(self) -> None:
@@ -237,6 +249,8 @@ class Daemon:
         self.notifier.send(WATCHDOG="1")
 
     def _end_if_stuck(self) -> None:
+        from memoryd.memory.providers.command import kill_running
+
         stuck = self.keeper.stuck()
         if not stuck:
             return
@@ -244,6 +258,7 @@ class Daemon:
         self.notifier.send(STATUS="an attempt is stuck; leaving with code 70")
         # The thread cannot be stopped from outside. Its job is rescued by the next start, which
         # counts the failure; everything else is on disk.
+        kill_running()
         os._exit(EXIT_STUCK)
 
     def _on_hangup(self, number: int, frame: object) -> None:
@@ -257,12 +272,14 @@ class Daemon:
             self.place = _with_config(self.place, config)
         except ConfigError as error:
             logger().error("config.kept", problems=list(error.problems))
+            self.notifier.send(STATUS=f"the configuration is kept: {error.message}")
             return
         self.seen.reloads += 1
         self.place.ledger.breakers.resume(config.provider.name)
         logger().info("config.reloaded", provider=config.provider.name)
         self.doorbell.ring()
         self.place.close()
+        self.notifier.send(STATUS=f"working {self.home.root}, the configuration is read again")
 
     # -- looking ---------------------------------------------------------------------------------
 

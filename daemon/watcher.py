@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ class Watcher:
         self.home = home
         self.on_inbox = on_inbox
         self.on_store = on_store
-        #: How the home is watched: ``inotify`` and the like, ``polling``, or ``off``.
+        #: How the home is watched: by ``events`` of the system, by ``polling``, or ``off``.
         self.mode = "off"
         self._observer: BaseObserver | None = None
         self._guard = threading.Lock()
@@ -46,17 +47,14 @@ class Watcher:
         from watchdog.observers import Observer
         from watchdog.observers.polling import PollingObserver
 
+        # A new directory is met twice, by its event and by a walk; watchdog warns and is right.
+        warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
         with self._guard:
-            self._observer = Observer()
-            self.mode = "events"
             try:
-                self._watch(self._observer)
+                self._observer = self._watch(Observer(), "events")
             except OSError as error:
                 logger().warning("watch.polling", reason=str(error))
-                self._observer.unschedule_all()
-                self._observer = PollingObserver(timeout=POLL_SECONDS)
-                self.mode = "polling"
-                self._watch(self._observer)
+                self._observer = self._watch(PollingObserver(timeout=POLL_SECONDS), "polling")
 
     def stop(self) -> None:
         """End the watches; safe unstarted and twice."""
@@ -67,7 +65,7 @@ class Watcher:
                 self._observer = None
                 self.mode = "off"
 
-    def _watch(self, observer: BaseObserver) -> None:
+    def _watch(self, observer: BaseObserver, mode: str) -> BaseObserver:
         from watchdog import events
 
         # Without a filter the observer's own walk of a large tree overflows its queue for ever.
@@ -80,12 +78,18 @@ class Watcher:
             events.DirMovedEvent,
             events.DirDeletedEvent,
         ]
-        if self.mode == "polling" or sys.platform != "linux":
+        if mode == "polling" or sys.platform != "linux":
             wanted.append(events.FileModifiedEvent)  # these have no event for a closed file
         handler = _handler(self)
-        observer.schedule(handler, str(self.home.inbox), event_filter=wanted)
-        observer.schedule(handler, str(self.home.projects), recursive=True, event_filter=wanted)
-        observer.start()
+        try:
+            observer.schedule(handler, str(self.home.inbox), event_filter=wanted)
+            observer.schedule(handler, str(self.home.projects), recursive=True, event_filter=wanted)
+            observer.start()
+        except OSError:
+            observer.unschedule_all()  # what began to watch before one was refused
+            raise
+        self.mode = mode
+        return observer
 
     def saw(self, path: str) -> None:
         """Something happened at ``path``."""

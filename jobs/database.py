@@ -93,6 +93,16 @@ class Database:
             raise LedgerError("the ledger is not open")
         return self._open
 
+    def _connected(self) -> sqlite3.Connection:
+        """This thread's connection. Raises ``LedgerError``: the file or its folder may be gone."""
+        from peewee import DatabaseError
+
+        try:
+            connection: sqlite3.Connection = self._connection.connection()
+        except DatabaseError as error:
+            raise self._unusable(error) from error
+        return connection
+
     def rows(self, text: str, **values: object) -> list[tuple[Any, ...]]:
         """All rows of one statement (all of them: a half-read ``returning`` keeps the lock)."""
         return list(self._execute(text, values).fetchall())
@@ -107,8 +117,7 @@ class Database:
         On peewee's connection, past its cursors: those cost as much as a short statement.
         """
         try:
-            cursor: sqlite3.Cursor = self._connection.connection().execute(text, values)
-            return cursor
+            return self._connected().execute(text, values)
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as error:
@@ -121,7 +130,7 @@ class Database:
         Inside another one it is a part of that, which alone decides on durability. Raises
         ``LedgerError`` when another process keeps the write lock, or the disk is full.
         """
-        connection: sqlite3.Connection = self._connection.connection()
+        connection = self._connected()
         if connection.in_transaction:
             yield
             return

@@ -7,6 +7,8 @@ threads, the signals and the drain; what must happen is in the ledger alone.
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -19,6 +21,8 @@ from huey.storage import MemoryStorage
 
 #: A wait for the next due job is cut to this, so that a stepped clock costs minutes, not days.
 LONGEST_WAIT_SECONDS = 300.0
+#: Between two looks for a worker thread that died.
+HEALTH_CHECK_SECONDS = 60.0
 
 
 class Bell(MemoryStorage):  # type: ignore[misc]  # huey has no types
@@ -82,13 +86,39 @@ class _QuietConsumer(Consumer):  # type: ignore[misc]
 
     def __init__(self, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **named)
-        # The main thread waits for a signal; once a minute it looks for a dead worker thread.
-        self._stop_flag_timeout = 60.0
+        # The waiting is ours (``loop``); huey then only looks.
+        self._stop_flag_timeout = 0.0
+        self._signalled, self._wake = os.pipe()
+        os.set_blocking(self._signalled, False)
+        os.set_blocking(self._wake, False)
         # Ctrl-C drains like SIGTERM; SIGHUP is ours (reload), not huey's restart.
         self._signal_actions = {signal.SIGTERM: (False, True), signal.SIGINT: (False, True)}
+        self._listening = False
 
     def get_environment(self, worker_type: str) -> _Threads:
         return _Threads(self._graceful_sig, self._interrupt_sig)
+
+    def _set_signal_handlers(self) -> None:
+        """Once: huey calls it when the workers are at work already, ``Doorbell.listen`` before."""
+        if not self._listening:
+            self._listening = True
+            signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+            super()._set_signal_handlers()
+
+    def loop(self, health_check_ts: float | None = None) -> float | None:
+        """Wait for a signal; once a minute look for a dead worker thread.
+
+        Every signal writes into the pipe: one that comes just before the wait would else be
+        handled only after it.
+        """
+        waiting = select.poll()
+        waiting.register(self._signalled, select.POLLIN)
+        waiting.register(self.stop_flag._r, select.POLLIN)
+        waiting.poll(HEALTH_CHECK_SECONDS * 1000)
+        with suppress(BlockingIOError):
+            os.read(self._signalled, 4096)
+        checked: float | None = super().loop(health_check_ts)
+        return checked
 
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
         super()._handle_signal(signum, frame)
@@ -144,10 +174,18 @@ class Doorbell:
         """Whether a stop was asked for: claim nothing more."""
         return bool(self._consumer.stop_flag.is_set())
 
+    def pause(self, seconds: float) -> None:
+        """Wait in a worker's thread; a stop ends it at once."""
+        self._consumer.stop_flag.wait(seconds)
+
     def ring(self) -> None:
         """A job may be ready. One message for each worker that could be free, never more."""
         for _ in range(self.workers - self._bell.queue_size()):
             self._task()
+
+    def listen(self) -> None:
+        """From here on SIGTERM and SIGINT end ``run``, also one that has not begun."""
+        self._consumer._set_signal_handlers()
 
     def run(self) -> None:
         """Own the main thread until a signal; returns when drained or when drain time is over.

@@ -108,14 +108,13 @@ class _Group:
         self._thread = threading.Thread(target=self._watch, name="command-wait", daemon=True)
 
     def __enter__(self) -> _Group:
-        # A process that leaves while a thread of it waits here must not leave the program behind.
-        atexit.register(self._kill)
+        _RUNNING.add(self)
         self._thread.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        atexit.unregister(self._kill)
-        self._kill()
+        _RUNNING.discard(self)
+        self.kill()
         self._thread.join()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
@@ -127,16 +126,32 @@ class _Group:
         # Seen but not reaped: as long as its entry stands, the group's number is not given away.
         if hasattr(os, "waitid"):
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-            self._kill()
+            self.kill()
         self._process.wait()
         self.ended.set()
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """End the program and what it started; harmless when it has ended."""
         if self.ended.is_set():
             return
         # Gone already, or (macOS) only a zombie is left of it.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+_RUNNING: set[_Group] = set()
+
+
+def kill_running() -> None:
+    """End every program that a thread of this process waits for.
+
+    Called when the process leaves, so that it leaves no program behind.
+    """
+    for group in list(_RUNNING):
+        group.kill()
+
+
+atexit.register(kill_running)
 
 
 def _talk(process: subprocess.Popen[bytes], prompt: bytes, seconds: float) -> _Talk:

@@ -327,9 +327,10 @@ def make_world() -> Iterator[World]:
 
 def snapshot(world: World) -> dict[str, object]:
     """All that is in the home, but for what only says that somebody looked."""
-    ignored = {"daemon.lock", "memoryd.sqlite", "sessions.sqlite", "index"}
+    ignored = {"memoryd.sqlite", "sessions.sqlite", "index"}
     files = {
-        str(path.relative_to(world.home.root)): path.read_bytes()
+        # A lock's file says who held it last.
+        str(path.relative_to(world.home.root)): b"" if path.suffix == ".lock" else path.read_bytes()
         for path in world.home.root.rglob("*")
         if path.is_file() and path.name not in ignored and not path.name.endswith(("-wal", "-shm"))
     }

@@ -224,6 +224,24 @@ def test_damage_found_later_is_an_error_of_ours(ledger: Ledger) -> None:
         ledger.db.rows("select * from nowhere")
 
 
+@pytest.mark.parametrize("use", ["read", "write"])
+def test_a_folder_that_is_gone_is_an_error_of_ours(
+    ledger: Ledger, tmp_path: Path, use: str
+) -> None:
+    """A thread that opens its connection after the home was removed is told what to look at."""
+    ledger.close()
+    tmp_path.rename(tmp_path.with_name(f"{tmp_path.name}-gone"))
+
+    with pytest.raises(LedgerError, match="unable to open") as raised:
+        if use == "read":
+            ledger.db.rows("select 1")
+        else:
+            with ledger.db.writing():
+                pass
+
+    assert "owner and mode" in raised.value.hint
+
+
 def test_a_ledger_that_is_not_open_says_so(tmp_path: Path) -> None:
     """Instead of an error about None."""
     with pytest.raises(LedgerError, match="not open"):
