@@ -182,8 +182,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        if self._sent_a_body():
+            # Nobody reads it; on a connection kept open it would pass for the next request.
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+    def _sent_a_body(self) -> bool:
+        length = self.headers.get("Content-Length", "0").strip()
+        return length != "0" or "Transfer-Encoding" in self.headers
 
 
 def _peer_uid(connection: socket.socket) -> int | None:

@@ -194,6 +194,7 @@ class Daemon:
             # The ledger is locked for long, the disk is full: what is in the rows stands.
             logger().error("work.interrupted", code=error.code, reason=str(error))
             self.doorbell.pause(TROUBLE_SECONDS)
+            self.doorbell.ring()
         self.endings.rang()
 
     def _seconds_to_due(self) -> float | None:

@@ -211,7 +211,7 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     chunks = slice_of(messages, attempt.resolver.resolve(attempt.cwd).key)
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
     ledger.begin_slice(job, first, last.seq, last.project)
-    read = read_slice(job, attempt.place, chunks)
+    read = read_slice(job, attempt.place, chunks, lambda: attempt.keeper.seconds_left(job))
     seams.reach("slice.read")
     ledger.record_plan(job, read.plan, read.candidates)
     _apply(attempt, read.plan)

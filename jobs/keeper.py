@@ -65,6 +65,12 @@ class LeaseKeeper:
             if held is not None:
                 held.limit = self._limit(job)
 
+    def seconds_left(self, job: Job) -> float:
+        """How long the attempt's slice may still take; less than 0 when it is over its limit."""
+        with self._guard:
+            held = self._held.get(job.id)
+            return 0.0 if held is None else held.limit - self.clock.monotonic()
+
     def drop(self, job: Job) -> None:
         """The attempt ended."""
         with self._guard:

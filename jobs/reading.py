@@ -8,7 +8,7 @@ asked again, and the reason is raised once it is safe.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memoryd.jobs.control import Snooze
@@ -32,6 +32,8 @@ from memoryd.sessions.stored import StoredMessage
 
 #: Chunks one slice may take, and so calls (one corrective aside).
 SLICE_CHUNKS = 8
+#: Kept free of a slice's limit for deciding, writing and committing.
+WRITING_SECONDS = 60.0
 #: Existing notes shown with a chunk.
 NOTES_SHOWN = 5
 
@@ -57,13 +59,20 @@ def slice_of(messages: Sequence[StoredMessage], project: str) -> list[tuple[Slic
     return prompt.chunks(labelled)[:SLICE_CHUNKS]
 
 
-def read_slice(job: Job, place: Workplace, chunks: Sequence[tuple[SliceMessage, ...]]) -> Read:
+def read_slice(
+    job: Job,
+    place: Workplace,
+    chunks: Sequence[tuple[SliceMessage, ...]],
+    seconds_left: Callable[[], float],
+) -> Read:
     """Ask, decide and draft; nothing is written.
 
-    Raises ``Snooze`` or ``ProviderError`` when not even the first chunk was answered.
+    ``seconds_left`` says how long the slice may still take: with a slow provider it ends before
+    all ``chunks`` are read, and the next one goes on there. Raises ``Snooze`` or
+    ``ProviderError`` when not even the first chunk was answered.
     """
     shelves = _Shelves(place)
-    answers, shown, stopped = _ask_all(job, place, chunks, shelves)
+    answers, shown, stopped = _ask_all(job, place, chunks, shelves, seconds_left)
     covered = [message for chunk in chunks[: len(answers)] for message in chunk]
     judged = decide(
         answers,
@@ -90,15 +99,23 @@ def _first(job: Job, place: Workplace) -> int:
 
 
 def _ask_all(
-    job: Job, place: Workplace, chunks: Sequence[tuple[SliceMessage, ...]], shelves: _Shelves
+    job: Job,
+    place: Workplace,
+    chunks: Sequence[tuple[SliceMessage, ...]],
+    shelves: _Shelves,
+    seconds_left: Callable[[], float],
 ) -> tuple[list[Answer], list[ShownNote], Exception | None]:
     """One answer a chunk, as far as the provider went, and the notes it was shown."""
     answers: list[Answer] = []
     shown: list[ShownNote] = []
     corrected = False
+    call_seconds = place.config.provider.timeout_seconds
     for chunk in chunks:
+        # Time for a call, its correction, and the writing.
+        if answers and seconds_left() < 2 * call_seconds + WRITING_SECONDS:
+            break
         notes = shelves.nearest(chunk)
-        request = prompt.build(chunk, notes, timeout_seconds=place.config.provider.timeout_seconds)
+        request = prompt.build(chunk, notes, timeout_seconds=call_seconds)
         try:
             answer = parse_answer(place.calls.ask(job, request).text)
             if not answer.whole:

@@ -1,0 +1,315 @@
+"""The socket: this user's, strict about requests, and not troubled by clients that go away."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.daemon import api
+from memoryd.daemon.api import Answers, Api
+from memoryd.daemon.client import Client, _Connection
+from memoryd.jobs.endings import Endings
+from memoryd.memory.errors import HomeError, LedgerError, UsageError
+from memoryd.memory.home import SOCKET_PATH_BYTES, Home
+
+
+@dataclass
+class Daemon:
+    """What the socket asks, answered by the test; ``fault`` is raised instead of any answer."""
+
+    rings: int = 0
+    fault: Exception | None = None
+    endings: Endings = field(default_factory=Endings)
+    at_rest: bool = False
+    waited: list[tuple[str | None, float]] = field(default_factory=list)
+    waiting: threading.Event = field(default_factory=threading.Event)
+    done: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def status(self) -> dict[str, Any]:
+        """A report."""
+        if self.fault:
+            raise self.fault
+        return {"home": "/h", "note": "naïve"}
+
+    def ring(self) -> None:
+        """Count."""
+        self.rings += 1
+
+    def wait(self, job: str | None, seconds: float) -> bool:
+        """Wait as the daemon does: until something ends."""
+        self.waited.append((job, seconds))
+        if job == "nobody":
+            raise UsageError("no job ends in nobody", hint="look at `memoryd list`")
+        self.waiting.set()
+        return self.endings.wait(lambda: self.at_rest, seconds)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="a", dir="/tmp") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def daemon() -> Daemon:
+    """What stands behind the socket."""
+    return Daemon()
+
+
+@pytest.fixture
+def path(folder: Path, daemon: Daemon) -> Iterator[Path]:
+    """A listening socket."""
+    path = folder / "run" / "memoryd.sock"
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.done.release)
+    served = Api(path, answers)
+    served.start()
+    yield path
+    daemon.endings.close()
+    served.stop()
+
+
+def ask(path: Path, method: str, target: str, body: bytes = b"") -> tuple[int, dict[str, Any]]:
+    """One request on a connection of its own."""
+    connection = _Connection(path, 5.0)
+    try:
+        connection.request(method, target, body)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_only_this_user_may_connect(path: Path) -> None:
+    """The socket is 0600 in a folder that is 0700, whatever the umask."""
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_another_user_is_not_answered(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the mode of the socket has become wrong, the kernel's word on the peer counts."""
+    monkeypatch.setattr(api, "_peer_uid", lambda connection: os.getuid() + 1)
+
+    assert Client(path).status() is None
+
+
+def test_status_is_the_daemons_report(path: Path) -> None:
+    """As JSON, in UTF-8."""
+    assert Client(path).status() == {"home": "/h", "note": "naïve"}
+
+
+def test_a_ring_reaches_the_workers(path: Path, daemon: Daemon) -> None:
+    """Once a request."""
+    assert Client(path).ring()
+
+    assert daemon.rings == 1
+
+
+def test_who_waits_is_answered_when_it_has_come_to_rest(path: Path, daemon: Daemon) -> None:
+    """For a job or the whole queue; nobody polls."""
+    answers: list[bool | None] = []
+    waiter = threading.Thread(target=lambda: answers.append(Client(path).wait("5f3a9c21", 30)))
+    waiter.start()
+    assert daemon.waiting.wait(5)
+
+    daemon.at_rest = True
+    daemon.endings.rang()
+    waiter.join()
+
+    assert answers == [True]
+    assert daemon.waited == [("5f3a9c21", 30.0)]
+    assert Client(path).wait(None, 0) is True
+
+
+def test_a_wait_ends_in_time_and_with_the_daemon(path: Path, daemon: Daemon) -> None:
+    """The answer is then that it did not come to rest."""
+    assert Client(path).wait(None, 0) is False
+
+    daemon.endings.close()
+    assert Client(path).wait(None, 3600) is False
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "said"),
+    [
+        ("GET", "/", 404, "no such path"),
+        ("GET", "/v1/ring", 404, "no such path"),
+        ("POST", "/v1/status", 404, "no such path"),
+        ("GET", "//[", 404, "no such path"),
+        ("GET", "/v1/wait?seconds=soon", 400, "must be a number"),
+        ("GET", "/v1/wait?seconds=nan", 400, "between 0 and 3600"),
+        ("GET", "/v1/wait?seconds=-1", 400, "between 0 and 3600"),
+        ("GET", "/v1/wait?seconds=1e9", 400, "between 0 and 3600"),
+        ("GET", "/v1/wait?job=nobody", 400, "no job ends in nobody"),
+    ],
+)
+def test_a_bad_request_is_answered_with_what_is_wrong(
+    path: Path, method: str, target: str, status: int, said: str
+) -> None:
+    """A status of the right kind and one line; the socket goes on."""
+    code, content = ask(path, method, target)
+
+    assert code == status
+    assert said in content["error"]
+    assert Client(path).status() is not None
+
+
+def test_a_fault_of_the_daemons_is_said_with_its_hint(path: Path, daemon: Daemon) -> None:
+    """500 with the message, for what a person can act on."""
+    daemon.fault = LedgerError("the ledger is locked", hint="try again")
+
+    assert ask(path, "GET", "/v1/status") == (
+        500,
+        {"error": "the ledger is locked", "hint": "try again"},
+    )
+    assert Client(path).status() is None
+
+
+def test_what_is_no_http_is_refused(path: Path) -> None:
+    """Other methods, a request without end, and bytes that are no request."""
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(5)
+        raw.connect(str(path))
+        raw.sendall(b"\x00\xff\x16\x03\x01\r\n\r\n")
+        assert b"400" in raw.recv(4096)
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(5)
+        raw.connect(str(path))
+        raw.sendall(b"GET /" + b"a" * 70_000)
+        assert b"414" in raw.recv(4096)
+    connection = _Connection(path, 5.0)
+    connection.request("DELETE", "/v1/status")
+    assert connection.getresponse().status == 501
+    connection.close()
+    assert Client(path).status() is not None
+
+
+def test_a_body_is_not_taken_for_the_next_request(path: Path, daemon: Daemon) -> None:
+    """What a client sends along with a ring is not asked for, and is not read as a request."""
+    connection = _Connection(path, 5.0)
+    connection.request("POST", "/v1/ring", b"POST /v1/ring HTTP/1.1\r\n\r\n")
+    assert connection.getresponse().read() == b'{"rung": true}'
+    with pytest.raises((http.client.HTTPException, OSError)):
+        connection.sock.recv(1) or connection.request("GET", "/v1/status")  # type: ignore[union-attr]
+        connection.getresponse()
+    connection.close()
+
+    assert Client(path).status() is not None
+    assert daemon.rings == 1
+
+
+def test_a_client_that_hangs_up_does_no_harm(
+    path: Path, daemon: Daemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its thread ends when what it waited for does; the others are answered meanwhile."""
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(str(path))
+        raw.sendall(b"GET /v1/wait?seconds=60 HTTP/1.1\r\n\r\n")
+        assert daemon.waiting.wait(5)
+
+    assert Client(path).status() is not None
+    daemon.at_rest = True
+    daemon.endings.rang()
+    for _ in range(2):
+        assert daemon.done.acquire(timeout=5)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
+    """A socket without a listener, and any other file in its place."""
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    path = folder / "memoryd.sock"
+    path.write_text("left over")
+
+    served = Api(path, answers)
+    served.start()
+
+    assert Client(path).status() is not None
+    served.stop()
+    assert not path.exists()
+
+
+def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> None:
+    """Stop is safe unstarted, twice, and where somebody removed the socket."""
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    served = Api(folder / "memoryd.sock", answers)
+    served.stop()
+    for _ in range(20):
+        served.start()
+        assert Client(served.path).ring()
+        served.stop()
+        served.stop()
+    assert daemon.rings == 20
+
+    served.start()
+    served.path.unlink()
+    served.stop()
+
+
+def test_a_path_that_cannot_be_bound_is_an_error_of_ours(folder: Path, daemon: Daemon) -> None:
+    """A folder in the socket's place."""
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    (folder / "memoryd.sock" / "x").mkdir(parents=True)
+
+    with pytest.raises(HomeError, match="cannot be opened"):
+        Api(folder / "memoryd.sock", answers).start()
+
+
+def test_a_folder_of_another_user_is_refused(
+    folder: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they made in a temp folder could be changed by them at any time."""
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+
+    with pytest.raises(HomeError, match="belongs to user"):
+        Api(folder / "memoryd.sock", answers).start()
+
+
+def test_a_long_home_has_its_socket_in_the_runtime_or_temp_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder of this user's, under a name made from the home; it can be bound."""
+    long, other = Home(folder / ("h" * 120)), Home(folder / ("k" * 120))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "temp"))
+
+    in_runtime = long.socket({"XDG_RUNTIME_DIR": str(folder / "run")})
+    in_temp = long.socket({})
+
+    assert in_runtime.parent == folder / "run" / f"memoryd-{os.getuid()}"
+    assert in_temp.parent == folder / "temp" / f"memoryd-{os.getuid()}"
+    assert len(os.fsencode(in_temp)) <= SOCKET_PATH_BYTES
+    assert in_temp != other.socket({})
+    assert Home(folder / "short").socket({}) == folder / "short" / "run" / "memoryd.sock"
+
+
+def test_nobody_there_is_no_answer(folder: Path) -> None:
+    """A missing socket, and one that answers with what is no JSON."""
+    assert Client(folder / "none.sock").status() is None
+    assert Client(folder / "none.sock").wait(None, 0) is None
+
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(folder / "other.sock"))
+        other.listen()
+
+        def babble() -> None:
+            connection, _ = other.accept()
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[[")
+            connection.close()
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        assert Client(folder / "other.sock").status() is None
+        thread.join()
