@@ -19,7 +19,7 @@ def service() -> None:
     """Run memoryd in the background, from login on."""
 
 
-@service.command()
+@service.command(epilog="Example: memoryd service install --dry-run")
 @click.option("--dry-run", is_flag=True, help="Print the file and where it would go, and stop.")
 @home_option
 @json_option
@@ -48,7 +48,7 @@ def install(home: Home, dry_run: bool, as_json: bool) -> None:
     say(values | _state(done.state), text, as_json)
 
 
-@service.command()
+@service.command(epilog="Example: memoryd service uninstall")
 @json_option
 def uninstall(as_json: bool) -> None:
     """Stop the service and remove its file. The memory stays."""
@@ -61,7 +61,7 @@ def uninstall(as_json: bool) -> None:
     say({"manager": manager.name, "path": path, "removed": removed}, text, as_json)
 
 
-@service.command()
+@service.command(epilog="Example: memoryd service status")
 @home_option
 @json_option
 def status(home: Home, as_json: bool) -> None:

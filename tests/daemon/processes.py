@@ -166,6 +166,12 @@ class World:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def answer_failed(self, *arguments: str) -> Any:
+        """What ``memoryd ARGUMENTS --json`` prints when its answer is no."""
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 1, done.stderr
+        return json.loads(done.stdout)
+
     @contextmanager
     def daemon(self, command: Sequence[str] = (*MEMORYD, "run"), **more: str) -> Iterator[Running]:
         """A daemon that has said READY; it is killed at the end if it is still there."""

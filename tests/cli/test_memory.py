@@ -1,0 +1,69 @@
+"""Reading, deleting and undoing notes, as a person types it."""
+
+from __future__ import annotations
+
+from processes import PNPM, TABS, World
+
+
+def _distil(world: World, *said: str, session: str = "s-1") -> str:
+    """Have a session distilled; the job's id."""
+    transcript = world.claude(*said, session=session)
+    words = ("enqueue", "finalize", "--agent", "claude-code", "--transcript", str(transcript))
+    return str(world.answer(*words, "--wait")["job"]["id"])
+
+
+def test_the_notes_of_the_project_one_is_in_are_listed_and_shown(world: World) -> None:
+    """Elsewhere there are none; `--all` and `--project` look there too."""
+    _distil(world, TABS, PNPM)
+    (listed,) = [note for note in world.answer("memory", "list")["notes"] if "pnpm" in note["name"]]
+
+    shown = world.answer("memory", "show", listed["name"])
+    by_type = world.answer("memory", "show", f"{listed['type']}/{listed['name']}")
+
+    assert shown == by_type
+    assert "pnpm" in shown["body"] and shown["path"].endswith(".md")
+    assert len(world.answer("memory", "list", "--all")["notes"]) == 2
+    assert len(world.answer("memory", "list", "--project", listed["project"])["notes"]) == 2
+    assert world.answer("memory", "list", "--project", str(world.root))["notes"] == []
+
+
+def test_a_deleted_note_is_not_learned_again_and_can_be_brought_back(world: World) -> None:
+    """Not from the same words in another session; undo lifts that."""
+    _distil(world, TABS)
+    (note,) = world.answer("memory", "list")["notes"]
+
+    gone = world.answer("memory", "delete", note["name"])
+    _distil(world, TABS, session="s-2")
+    assert world.answer("memory", "list")["notes"] == []
+
+    world.answer("memory", "undo", gone["undo"])
+    (back,) = world.answer("memory", "list")["notes"]
+    assert back["name"] == note["name"]
+    assert world.is_clean()
+
+
+def test_a_job_is_undone_in_one_step_and_that_too_can_be_undone(world: World) -> None:
+    """All it wrote goes; the undo of the undo brings it all back."""
+    job = _distil(world, TABS, PNPM)
+    before = world.notes()
+
+    undone = world.answer("memory", "undo", job[-8:])
+    assert world.answer("memory", "list")["notes"] == []
+    world.answer("memory", "undo", undone["id"])
+
+    assert world.notes() == before
+    assert world.is_clean()
+
+
+def test_undo_of_what_was_changed_since_does_nothing_and_says_so(world: World) -> None:
+    """The person's edit is named and stands."""
+    job = _distil(world, TABS)
+    (path,) = world.notes()
+    edited = world.store().root / path
+    edited.write_text(edited.read_text() + "\nMine.\n")
+
+    done = world.run("memory", "undo", job)
+
+    assert done.returncode == 1
+    assert path in done.stderr
+    assert edited.read_text().endswith("Mine.\n")
