@@ -84,9 +84,9 @@ class StoreKeeper:
         with self._wake:
             known = self._stores.get(key)
             latest = known.latest if known and known.index is not None else now + LATEST_SECONDS
-            self._stores[key] = _Changed(
-                latest, min(now + QUIET_SECONDS, latest), now + STILL_SECONDS
-            )
+            # A store that is never quiet is looked at all the same: stillness is each file's own.
+            edits = known.edits if known else now + STILL_SECONDS
+            self._stores[key] = _Changed(latest, min(now + QUIET_SECONDS, latest), edits)
             self._wake.notify_all()
 
     def look(self) -> bool:
@@ -130,8 +130,8 @@ class StoreKeeper:
     def _again(self, key: str, seconds: float) -> None:
         now = self.clock.monotonic()
         with self._wake:
-            if key not in self._stores:
-                self._stores[key] = _Changed(now, None, now + seconds)
+            known = self._stores.setdefault(key, _Changed(now, None, now + seconds))
+            known.edits = min(known.edits, now + seconds)
 
     def _refresh_index(self, key: str) -> None:
         store = Store.for_project(self.home, key)
