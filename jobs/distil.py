@@ -30,6 +30,8 @@ from memoryd.sessions.stored import StoredMessage
 
 #: Messages looked at to fill one slice.
 SLICE_MESSAGES = 500
+#: Two workers often end sessions of one project together: the second waits for a commit or two.
+WRITER_WAIT_SECONDS = 5.0
 #: Between two looks at a project whose own configuration cannot be used.
 PROJECT_CONFIG_WAIT_MS = 600_000
 
@@ -223,7 +225,13 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
     """Write what the plan says and advance: the only place where a slice reaches the stores."""
     place = attempt.place
     planned = place.ledger.records.planned_contents()
-    applied = apply_plan(place.home, plan, clock=place.clock, planned=planned)
+    applied = apply_plan(
+        place.home,
+        plan,
+        clock=place.clock,
+        planned=planned,
+        wait_seconds=WRITER_WAIT_SECONDS,
+    )
     place.ledger.advance(
         attempt.job, plan.slice, changed=applied.changed, appended=applied.appended
     )

@@ -581,8 +581,7 @@ class Ledger:
 
     def idle(self) -> bool:
         """Whether no job runs and none is due."""
-        running = self.db.rows("select 1 from job where status = 'running' limit 1")
-        return not running and not self.db.rows(sql.ANY_DUE, **self._times())
+        return not self.db.rows(sql.ANY_BUSY, **self._times())
 
 
 def _checked_kind(kind: str, cutoff: int, texts: tuple[str, ...]) -> Kind:

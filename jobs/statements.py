@@ -65,6 +65,12 @@ select 1 where exists (select 1 from job where status = 'pending' and {_DUE})
 #: The same of one job.
 THIS_DUE = f"select 1 from job where id = :id and status = 'pending' and {_DUE}"
 
+#: Whether a job runs or is due, in one statement: between two it could go from one to the other.
+ANY_BUSY = f"""
+select 1 where exists (select 1 from job where status = 'pending' and {_DUE})
+    or exists (select 1 from job where status = 'running')
+"""
+
 #: The first of those whose serial key is free.
 _HEAD = f"""
 select id from job

@@ -62,13 +62,20 @@ class _Work:
     appended: list[str] = field(default_factory=list)
 
 
-def apply_plan(home: Home, plan: Plan, *, clock: Clock, planned: Collection[str] = ()) -> Applied:
+def apply_plan(
+    home: Home,
+    plan: Plan,
+    *,
+    clock: Clock,
+    planned: Collection[str] = (),
+    wait_seconds: float = 0.0,
+) -> Applied:
     """Write what ``plan`` says into its stores, one commit each; call it again after any failure.
 
     ``planned`` are the sha256 of files that other standing plans leave: never a person's version.
-    Raises ``StoreBusy`` when a store is being written (nothing was done), ``StoreError`` and
-    ``BaselineError`` when a store cannot be (a later call goes on from there). Never call it inside
-    a database transaction.
+    Raises ``StoreBusy`` when a store is still being written after ``wait_seconds`` (nothing was
+    done), ``StoreError`` and ``BaselineError`` when a store cannot be (a later call goes on from
+    there). Never call it inside a database transaction.
     """
     stores = [Store.open(home, key) for key in {each.store for each in plan.operations}]
     stores.sort(key=lambda store: store.root)
@@ -79,7 +86,7 @@ def apply_plan(home: Home, plan: Plan, *, clock: Clock, planned: Collection[str]
     appended: set[str] = set()
     with contextlib.ExitStack() as locks:
         for store in stores:
-            locks.enter_context(store.writer_lock())
+            locks.enter_context(store.writer_lock(wait_seconds))
         for store in stores:
             done = _apply_to(store, plan, clock.now_ms(), planned)
             commits[store.key] = done.id

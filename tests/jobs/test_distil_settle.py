@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from world import NOTHING, World, answer, fact
 
-from memoryd.memory import seams
+from memoryd.jobs import distil
+from memoryd.memory import locks, seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.config import Config, ProviderSettings
 from memoryd.memory.edits import commit_person_edits
 from memoryd.memory.forget import delete_note
+from memoryd.memory.locks import FileLock
 from memoryd.memory.notes import Note
 from memoryd.memory.providers.base import Request
 from memoryd.memory.testing import FakeClock
@@ -127,8 +129,11 @@ def test_a_plan_that_cannot_be_written_is_applied_when_the_store_is_mended(
     assert [kept.state for kept in world.candidates(job)] == ["applied"]
 
 
-def test_a_store_that_is_being_written_is_waited_for(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_store_that_is_being_written_is_waited_for(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its lock is held elsewhere: a snooze, doubling, at no cost; then the plan is applied."""
+    monkeypatch.setattr(distil, "WRITER_WAIT_SECONDS", 0.0)
     world = World(tmp_path, clock, [everything])
     said = world.transcript().user(FIRST)
 
@@ -144,6 +149,26 @@ def test_a_store_that_is_being_written_is_waited_for(tmp_path: Path, clock: Fake
 
     assert (world.job(job).outcome_code, world.job(job).failures) == ("notes.written", 0)
     assert (world.bodies(), len(world.model.requests)) == ([FIRST], 1)
+
+
+def test_a_store_that_is_written_for_a_moment_costs_no_snooze(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers end sessions of one project together: the second waits for the commit."""
+    world = World(tmp_path, clock, [everything])
+    said = world.transcript().user(FIRST)
+    lock = FileLock(world.store().lock_path)
+    assert lock.acquire()
+
+    def release_when_it_waits(path: object, timeout: float) -> bool:
+        lock.release()
+        return waited(path, timeout)
+
+    waited = locks._lock_within
+    monkeypatch.setattr(locks, "_lock_within", release_when_it_waits)
+    job = world.finalize(said)
+
+    assert (job.outcome_code, job.snoozes) == ("notes.written", 0)
 
 
 def test_the_second_slice_may_die_and_the_first_stays_done(

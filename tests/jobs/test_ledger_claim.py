@@ -465,6 +465,24 @@ def test_the_ledger_is_idle_when_nothing_runs_and_nothing_is_due(
     assert ledger.idle()
 
 
+def test_a_claim_in_between_does_not_make_the_ledger_look_idle(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not running yet when looked at first, not pending any more when looked at next."""
+    enqueue(ledger)
+    look = ledger.db.rows
+
+    def then_claim(text: str, **values: object) -> list[tuple[object, ...]]:
+        found = look(text, **values)
+        monkeypatch.setattr(ledger.db, "rows", look)
+        assert ledger.claim("another") is not None
+        return found
+
+    monkeypatch.setattr(ledger.db, "rows", then_claim)
+
+    assert not ledger.idle()
+
+
 @pytest.mark.parametrize("statement", ["CLAIM", "ANY_DUE", "EXPIRED"])
 def test_a_claim_never_scans_the_table(ledger: Ledger, statement: str) -> None:
     """A million finished rows must cost nothing: partial indexes answer every question."""
