@@ -111,7 +111,7 @@ _RULES = (
         _prefer_technical,
     ),
     _rule_of(rf"{_ALWAYS}،? (?!ما |يفشل|تفشل|يحدث|تحدث|نفس |هناك ).+", _rule),
-    _rule_of(rf"(?:{_VERBS}) .+ {_ALWAYS}", _rule),
+    _rule_of(rf"(?:{_VERBS}) (?:.+ {_ALWAYS}|{_ALWAYS} .+)", _rule),
     _rule_of(rf"لا ت\w+ (?:.+ {_NEVER}|{_NEVER} .+)|{_NEVER} لا ت\w+ .+", _rule),
     _rule_of(r"(?:(?:أنا |انا )?(?:أفضّل|افضّل)|(?:أنا|انا) (?:أفضل|افضل)) (?P<x>.+)", _prefer),
     _rule_of(r"(?:أفضل|افضل) (?P<x>.+)", _prefer_technical),

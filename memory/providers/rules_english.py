@@ -169,7 +169,10 @@ def _rule_of(expression: str, build: _Build) -> tuple[re.Pattern[str], _Build]:
     return re.compile(expression, re.IGNORECASE), build
 
 
-_MODAL = r"(?:you (?:should|must|need to|have to) |i (?:want|need) you to )?"
+_MODAL = (
+    r"(?:you (?:should|must|need to|have to) |i (?:want|need) you to "
+    r"|(?:make sure|be sure)(?: that)? (?:you |to ))?"
+)
 _WHAT = (
     r"(?P<what>(?:(?:unit|integration|e2e|end-to-end|all|type|smoke) )?"
     r"(?:tests?|checks?|lint|linters?|linting|formatters?|benchmarks?|builds?|migrations?))"
