@@ -213,7 +213,8 @@ def _require_no_mass(store: Store, found: _Found) -> None:
     if gone >= MASS_NOTES or (gone >= MASS_AT_LEAST and gone * MASS_SHARE >= total):
         raise StoreHeld(
             f"{gone} of {total} notes of {store.key} vanished at once",
-            hint=f"`git -C {store.root} checkout -- .` puts them back; `memoryd doctor` says more",
+            hint=f"`git -C {store.root} checkout -- .` puts them back,"
+            f" `git -C {store.root} commit -am forget` lets them go",
         )
 
 

@@ -32,7 +32,7 @@ Read a note when its description fits the task at hand; what the code says wins 
 
 ## Saving
 
-`memoryd memory save`, or a markdown file in the folder of its type, is one durable statement.
+A markdown file in the folder of its type is one durable statement.
 
 ---
 """

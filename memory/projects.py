@@ -270,7 +270,9 @@ def move(home: Home, key: str, path: str) -> Project:
     """Say that the project ``key`` is at ``path`` now; ``StoreError`` where none is recorded."""
     known = identity(home, key)
     if known is None:
-        raise StoreError(f"no project {key} is recorded", hint="`memoryd project list` shows them")
+        raise StoreError(
+            f"no project {key} is recorded", hint="`memoryd memory list --all` shows them"
+        )
     made = _identify(Project(key, path))
     former = tuple(dict.fromkeys((*known.former_paths, known.path)))
     _write(home, replace(made, former_paths=tuple(old for old in former if old != path)))

@@ -275,7 +275,9 @@ class Store:
 
 def _safe_key(key: str) -> str:
     if not key or key in {".", ".."} or {"/", "\0"} & set(key) or len(os.fsencode(key)) > 240:
-        raise StoreError(f"{key!r} cannot name a store", hint="`memoryd project list` shows them")
+        raise StoreError(
+            f"{key!r} cannot name a store", hint="`memoryd memory list --all` shows them"
+        )
     return key
 
 

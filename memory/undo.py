@@ -105,7 +105,8 @@ def _targets(home: Home, reference: str) -> tuple[str, dict[Store, list[Commit]]
         return reference, found[reference]
     if not found:
         raise UsageError(
-            f"no job or commit is called {reference!r}", hint="`memoryd memory log` shows them"
+            f"no job or commit is called {reference!r}",
+            hint="`memoryd list` shows the jobs; `git log` in the notes' folder the commits",
         )
     if len(found) > 1:
         raise UsageError(

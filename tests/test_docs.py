@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from memoryd.jobs.job import STATUSES
@@ -82,3 +83,22 @@ def test_no_document_names_a_setting_that_does_not_exist() -> None:
 def test_contributing_fits_in_150_lines() -> None:
     """A guide that nobody finishes guides nobody."""
     assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 150
+
+
+def test_every_command_that_a_message_names_exists() -> None:
+    """A hint that names a command a person cannot run is worse than none."""
+    from memoryd.cli.main import COMMANDS, cli
+
+    named = set()
+    for folder in ("memory", "sessions", "jobs", "daemon", "cli"):
+        for path in (ROOT / folder).rglob("*.py"):
+            named |= set(re.findall(r"`memoryd ([a-z]+)(?: ([a-z]+))?", path.read_text()))
+    unknown = []
+    for name, below in sorted(named):
+        command = cli.get_command(click.Context(cli), name) if name in COMMANDS else None
+        if command is None or (
+            below and isinstance(command, click.Group) and below not in command.commands
+        ):
+            unknown.append(f"{name} {below}".strip())
+
+    assert unknown == []

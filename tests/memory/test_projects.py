@@ -219,7 +219,7 @@ def test_a_second_clone_is_a_second_project(home: Home, tmp_path: Path) -> None:
 
 def test_a_project_that_is_not_recorded_cannot_be_moved(home: Home) -> None:
     """The error says how to find the right one."""
-    with pytest.raises(StoreError, match="project list"):
+    with pytest.raises(StoreError, match="memory list"):
         move(home, "nothing", "/x")
 
 
