@@ -120,13 +120,14 @@ def cancel(job_id: str, home: Home, as_json: bool) -> None:
 @click.option(
     "--keep", type=click.IntRange(0, 1_000_000), help="Finished jobs to keep; else as configured."
 )
+@click.option("--failed", is_flag=True, help="Delete every failed job too.")
 @home_option
 @json_option
-def prune(keep: int | None, home: Home, as_json: bool) -> None:
+def prune(keep: int | None, failed: bool, home: Home, as_json: bool) -> None:
     """Delete all but the newest completed and cancelled jobs. Failed ones stay, and all notes."""
     ledger, config = open_queue(home)
     kept = config.queue.keep_finished if keep is None else keep
-    pruned = ledger.prune(kept)
+    pruned = ledger.prune(kept) + (ledger.prune_failed() if failed else 0)
     say({"pruned": pruned, "kept": kept}, f"{pruned} jobs pruned, the newest {kept} kept", as_json)
 
 

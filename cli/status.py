@@ -37,6 +37,8 @@ def _lines(values: dict[str, Any]) -> list[str]:
     for reason, count in sorted(values["waiting"].items()):
         until = f", next look {age(values['next_due_at'])}" if values["next_due_at"] else ""
         lines.append(f"waiting   {count} for {reason}{until}")
+    if values["throttled"]:
+        lines.append(f"throttled {values['throttled']} runs, read with the next job of the session")
     lines.append(f"provider  {_provider(values)}")
     if values["inbox"]:
         lines.append(f"inbox     {values['inbox']} envelopes not yet taken in")

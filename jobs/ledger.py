@@ -557,10 +557,18 @@ class Ledger:
 
     def prune(self, keep: int) -> int:
         """Delete all but the newest ``keep`` completed and cancelled jobs; how many went."""
+        return self._prune(sql.PRUNE, keep=keep)
+
+    def prune_failed(self) -> int:
+        """Delete every failed job with its reason, because a person said so; how many went."""
+        return self._prune(sql.PRUNE_FAILED)
+
+    def _prune(self, text: str, **values: object) -> int:
+        """Delete in bounded batches, so that the log stays small and others get a turn."""
         pruned = 0
         while True:
             with self.db.writing():
-                rows = self.db.rows(sql.PRUNE, keep=keep, batch=PRUNE_BATCH)
+                rows = self.db.rows(text, batch=PRUNE_BATCH, **values)
                 for (identifier,) in rows:
                     self.db.change("delete from attempt_log where job_id = :id", id=identifier)
             pruned += len(rows)

@@ -191,6 +191,10 @@ class Records:
         )
         return {str(name): int(count) for name, count in rows}
 
+    def throttled(self) -> int:
+        """How many extracts were throttled, over all sessions."""
+        return int(self.db.rows("select coalesce(sum(throttled), 0) from rollout")[0][0])
+
     def waiting(self) -> dict[str, int]:
         """Snoozed jobs by the reason they wait for."""
         rows = self.db.rows(

@@ -21,6 +21,8 @@ class Report:
     home: str
     counts: dict[str, int]
     waiting: dict[str, int]
+    #: Extracts that came too soon, over all sessions: their words waited for the next job.
+    throttled: int
     oldest_pending_at: int | None
     next_due_at: int | None
     inbox: int
@@ -41,6 +43,7 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         home=str(home.root),
         counts=ledger.records.counts(),
         waiting=ledger.records.waiting(),
+        throttled=ledger.records.throttled(),
         oldest_pending_at=ledger.records.oldest_pending(),
         next_due_at=ledger.next_due_ms(),
         inbox=_count(home.inbox),

@@ -239,6 +239,14 @@ delete from job where id in (
 returning id
 """
 
+#: Deletes what gave up, when a person says so; guard: failed, and no plan of it is to be settled.
+PRUNE_FAILED = """
+delete from job where id in (
+    select id from job where finished_at is not null and status = 'failed'
+    and not exists (select 1 from plan where plan.job_id = job.id) limit :batch)
+returning id
+"""
+
 #: Moves the cursor on; guard: it stands where the slice began, at 0 where there is none.
 MOVE_CURSOR = """
 insert into cursor (agent, session, seq, updated_at)

@@ -245,6 +245,23 @@ def test_prune_keeps_the_newest_and_all_that_failed(
     assert ledger.prune(keep=2) == 0
 
 
+def test_a_person_may_prune_what_failed(ledger: Ledger) -> None:
+    """Only that; one whose plan stands is kept until it is settled."""
+    gone = make_job(ledger, status="failed", session="a")
+    planned = make_job(ledger, status="failed", session="b")
+    kept = make_job(ledger, status="completed", session="c")
+    ledger.db.change(
+        "insert into plan (serial_key, job_id, attempt, agent, session, first, last, plan,"
+        " recorded_at) values (:key, :id, 1, 'claude-code', 'b', 1, 1, '', 0)",
+        key=planned.serial_key,
+        id=planned.id,
+    )
+
+    assert ledger.prune_failed() == 1
+    assert {job.id for job in ledger.records.jobs()} == {planned.id, kept.id}
+    assert ledger.records.find(gone.id) is None
+
+
 def test_prune_takes_the_attempts_and_leaves_cursor_and_rollout(ledger: Ledger) -> None:
     """What a later sweep must know outlives the job."""
     enqueue(ledger, cutoff=700)
