@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,6 +115,27 @@ COLUMNS = ", ".join(Job.__dataclass_fields__)
 def job_from_row(row: tuple[Any, ...]) -> Job:
     """A ``Job`` from a row selected as ``COLUMNS``."""
     return Job(*row)
+
+
+#: What a row has that was just made, by column; ``None`` stands in all that are not named here.
+_NEW: dict[str, object] = {
+    "status": "pending",
+    "attempt": 0,
+    "failures": 0,
+    "crashes": 0,
+    "snoozes": 0,
+}
+_NAMES = tuple(Job.__dataclass_fields__)
+
+
+def new_job(values: Mapping[str, object]) -> Job:
+    """The row that an insert of ``values`` made, without reading its 32 columns back.
+
+    ``now`` among them is when it was made and when it is due.
+    """
+    now = values["now"]
+    made = {**_NEW, **values, "run_at": now, "created_at": now, "updated_at": now}
+    return job_from_row(tuple(map(made.get, _NAMES)))
 
 
 def check_code(code: str) -> str:

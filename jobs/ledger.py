@@ -53,7 +53,7 @@ from memoryd.jobs import statements as sql
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.database import Database
-from memoryd.jobs.job import KINDS, Job, Kind, check_code, job_from_row, serial_key
+from memoryd.jobs.job import KINDS, Job, Kind, check_code, job_from_row, new_job, serial_key
 from memoryd.jobs.records import Records
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock
@@ -176,9 +176,8 @@ class Ledger:
                 values["idempotency_key"] = None
                 job = job_from_row(self.db.rows(sql.INSERT_EXTRACT, **values)[0])
                 return Enqueued(job, job.id == values["id"])
-            rows = self.db.rows(sql.INSERT, **values)
-            if rows:
-                return Enqueued(job_from_row(rows[0]), True)
+            if self._won(sql.INSERT, **values):
+                return Enqueued(new_job(values), True)
             return Enqueued(self.records.by_key(str(values["idempotency_key"])), False)
 
     def _see_rollout(

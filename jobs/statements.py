@@ -29,7 +29,6 @@ values (:id, :home, :kind, :idempotency_key, :serial_key, :agent, :session, :tri
 #: Makes a job; guard: its idempotency key is new.
 INSERT = f"""{_MAKE}
 on conflict (idempotency_key) do nothing
-returning {COLUMNS}
 """
 
 #: Makes an extract, or lets the one pending for the session read further. Guard: its uniqueness.
