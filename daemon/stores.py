@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
 from memoryd.memory.edits import commit_person_edits
 from memoryd.memory.errors import StoreBusy, StoreError, StoreHeld
@@ -166,5 +167,8 @@ class StoreKeeper:
             self._again(key, HELD_SECONDS)
             return
         self.held.pop(key, None)
+        baseline = Baseline(store)
+        if baseline.is_loose():
+            baseline.collect_garbage()
         if outcome.waiting:
             self._again(key, STILL_SECONDS)

@@ -33,6 +33,8 @@ Author = Literal["memoryd", "person"]
 #: Marks what consolidation has seen.
 SNAPSHOT_TAG = "refs/tags/consolidation-baseline"
 
+#: Loose objects in one of 256 folders: some 2,000 in all.
+_LOOSE_SAMPLE = 8
 _GC_SECONDS = 600.0
 _SWAPS = 3
 _NOTHING = "0" * 40
@@ -424,6 +426,13 @@ class Baseline:
     def diff(self, since: str, until: str) -> bytes:
         """The unified diff of the files of memory between two commits."""
         return self.git.ok("diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", since, until)
+
+    def is_loose(self) -> bool:
+        """Whether so many objects are loose that packing pays: by one of their 256 folders."""
+        try:
+            return sum(1 for _ in (self.store.git_dir / "objects" / "17").iterdir()) > _LOOSE_SAMPLE
+        except FileNotFoundError:
+            return False
 
     def collect_garbage(self) -> None:
         """Pack what is loose; takes seconds. The daemon calls it, git never does by itself."""

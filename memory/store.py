@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from memoryd.memory.errors import NoteError, StoreBusy, StoreError
 from memoryd.memory.files import make_directory, sha256, sync_directory, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
-from memoryd.memory.notes import ARCHIVE, TYPES, Note, NoteType, file_name, parse
+from memoryd.memory.notes import ARCHIVE, TYPES, Note, parse
 
 #: The largest file that is read; a larger one is reported as unreadable.
 MAX_FILE_BYTES = 1 << 20
@@ -198,17 +197,6 @@ class Store:
             place = place.parent
         return place.lstat().st_mtime_ns // 1_000_000 if os.path.lexists(place) else 0
 
-    def free_path(self, type: NoteType, name: str, *, archived: bool = False) -> str:
-        """A path for a new note called ``name`` that no file has, in any case or normal form."""
-        folder = f"{ARCHIVE}/{type}" if archived else type
-        taken = {_folded(other) for other in self._names(folder)}
-        stem = file_name(name).removesuffix(".md")
-        chosen, count = f"{stem}.md", 1
-        while _folded(chosen) in taken:
-            count += 1
-            chosen = f"{stem}-{count}.md"
-        return f"{folder}/{chosen}"
-
     def write_index(self) -> None:
         """Write ``MEMORY.md``, the derived index of a project; leave it when it says the same."""
         if self.is_profile:
@@ -292,10 +280,6 @@ def _is_note_name(name: str) -> bool:
 
 def _limit(path: str) -> int:
     return MAX_TOMBSTONES_BYTES if path == TOMBSTONES else MAX_FILE_BYTES
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _refused(path: str, reason: str) -> StoreError:

@@ -134,13 +134,6 @@ class History:
         only = "and message.line_end <= ?"
         return self._messages(only, (agent, session, after_seq, _NO_END, last, limit))
 
-    def user_messages_between(
-        self, agent: str, session: str, after_seq: int, to_seq: int
-    ) -> list[StoredMessage]:
-        """The person's live messages with ``after_seq < seq <= to_seq``, ordered by seq."""
-        only = "and message.role = 'user'"
-        return self._messages(only, (agent, session, after_seq, to_seq, -1))
-
     def _messages(self, only: str, values: tuple[object, ...]) -> list[StoredMessage]:
         with self._database.reading() as cursor:
             rows = cursor.execute(schema.MESSAGES.format(only=only), values).fetchall()
@@ -151,12 +144,6 @@ class History:
         with self._database.reading() as cursor:
             row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
         return int(row[8]) if row else 0
-
-    def runs_after(self, agent: str, session: str, seq: int) -> int:
-        """How many runs began after ``seq``: the person's live messages, a long one once."""
-        with self._database.reading() as cursor:
-            row = cursor.execute(schema.RUNS, (agent, session, seq)).fetchone()
-        return int(row[0])
 
     def session(self, agent: str, session: str) -> StoredSession | None:
         """The session as far as it was ingested, None when never."""

@@ -149,12 +149,6 @@ MESSAGES = """
       and message.state = 'live' {only} order by message.seq limit ?
 """
 
-RUNS = """
-    select count(*) from message
-    where session_id = (select id from session where agent = ? and session = ?)
-      and role = 'user' and part = 1 and state = 'live' and seq > ?
-"""
-
 SESSION = """
     select id, agent, session, kind, parent, forked_from, transcript, position, bad_lines, skipped,
            last_active_ms, last_seq

@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memoryd.daemon.stores import StoreKeeper
+from memoryd.memory import baseline
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.home import Home
 from memoryd.memory.store import Store
@@ -19,7 +20,7 @@ from memoryd.memory.tombstones import Tombstones
 
 sys.path.append(str(Path(__file__).parent.parent / "memory"))
 
-from store_builders import make_store, write_note
+from store_builders import git, make_store, write_note
 
 
 @pytest.fixture
@@ -138,6 +139,23 @@ def test_a_busy_store_is_looked_at_again(home: Home, clock: FakeClock, keeper: S
     _settle(keeper, clock, 6)
 
     assert Baseline(store).last_author("project/by-hand.md") == "person"
+
+
+def test_a_store_with_many_loose_objects_is_packed(
+    home: Home, clock: FakeClock, keeper: StoreKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git never does it by itself here; its history is what it was."""
+    store = make_store(home, a="One", b="Two")
+    log = git(store, "log", "--format=%H")
+    assert not git(store, "count-objects").startswith("0 objects")
+    monkeypatch.setattr(baseline, "_LOOSE_SAMPLE", -1)
+    (store.git_dir / "objects" / "17").mkdir(exist_ok=True)
+
+    keeper.changed(store.key)
+    _settle(keeper, clock, 61)
+
+    assert git(store, "count-objects").startswith("0 objects")
+    assert git(store, "log", "--format=%H") == log
 
 
 def test_every_store_is_looked_at_at_the_start_and_the_thread_stops(

@@ -112,18 +112,6 @@ def test_a_write_is_private_and_a_removal_complete(home: Home) -> None:
     assert store.read("episode/a.md") is None
 
 
-def test_a_free_path_collides_in_no_case_or_normal_form(home: Home) -> None:
-    """Two notes never share a file where the file system folds names."""
-    store = make_store(home)
-    write_note(store, "user/Tabs-Not-Spaces.md", "x")
-    write_note(store, "user/tabs-not-spaces-2.md", "x")
-
-    assert store.free_path("user", "tabs-not-spaces") == "user/tabs-not-spaces-3.md"
-    assert store.free_path("user", "../../x") == "user/x.md"
-    assert store.free_path("project", "tabs-not-spaces") == "project/tabs-not-spaces.md"
-    assert store.free_path("user", "gone", archived=True) == "archive/user/gone.md"
-
-
 def test_one_writer_at_a_time(home: Home) -> None:
     """The second is told to come back."""
     store = make_store(home)
