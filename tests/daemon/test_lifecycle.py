@@ -9,31 +9,9 @@ import socket
 import sys
 
 import pytest
-from processes import PNPM, TABS, World
+from processes import PNPM, TABS, Gate, World
 
 pytestmark = pytest.mark.slow
-
-
-class Gate:
-    """A provider's program that says when it was asked and answers when the test lets it."""
-
-    def __init__(self, world: World, settings: str = "") -> None:
-        self.asked = world.root / "asked"
-        self.go = world.root / "go"
-        os.mkfifo(self.asked)
-        os.mkfifo(self.go)
-        script = f"cat >/dev/null; echo asked >{self.asked}; exec cat {self.go}"
-        world.configure(
-            f'[provider]\nname = "command"\ncommand = ["sh", "-c", "{script}"]\n{settings}'
-        )
-
-    def wait_until_asked(self) -> None:
-        """Block until the program has read its prompt."""
-        assert self.asked.read_text() == "asked\n"
-
-    def answer(self) -> None:
-        """Let it answer that there is nothing worth keeping."""
-        self.go.write_text('{"facts": []}')
 
 
 # -- one daemon a home ---------------------------------------------------------------------------
