@@ -39,6 +39,7 @@ from memoryd.memory.log import logger
 
 RESCUE_SECONDS = 30.0
 SWEEP_SECONDS = 60.0
+WATCHES_SECONDS = 600.0
 PRUNE_SECONDS = 24 * 3600.0
 STUCK_LOOK_SECONDS = 15.0
 #: Between two looks of a worker at a ledger that cannot be used.
@@ -137,6 +138,7 @@ class Daemon:
         schedule.add("start", float("inf"), self._after_ready)
         schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
         schedule.add("sweep", SWEEP_SECONDS, self._sweep)
+        schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("prune", PRUNE_SECONDS, self._prune)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
         if self.notifier.watchdog_seconds:

@@ -7,10 +7,12 @@ latency: the sweep sees everything again.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,27 +47,51 @@ class Watcher:
     def start(self) -> None:
         """Watch; by polling where the system refuses (its limits are often low)."""
         from watchdog.observers import Observer
-        from watchdog.observers.polling import PollingObserver
 
         # A new directory is met twice, by its event and by a walk; watchdog warns and is right.
         warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
         with self._guard:
             try:
-                self._observer = self._watch(Observer(), "events")
+                self._watch(Observer(), "events")
             except OSError as error:
-                logger().warning("watch.polling", reason=str(error))
-                self._observer = self._watch(PollingObserver(timeout=POLL_SECONDS), "polling")
+                self._poll(str(error))
+        self.check()
+
+    def check(self) -> None:
+        """Poll where folders are not watched: beyond its limit the system refuses in silence."""
+        with self._guard:
+            if self.mode == "events" and (missing := self._unwatched()):
+                self._end()
+                self._poll(f"{missing} folders are not watched; see fs.inotify.max_user_watches")
 
     def stop(self) -> None:
         """End the watches; safe unstarted and twice."""
         with self._guard:
-            if self._observer is not None:
-                self._observer.stop()
-                self._observer.join()
-                self._observer = None
-                self.mode = "off"
+            self._end()
 
-    def _watch(self, observer: BaseObserver, mode: str) -> BaseObserver:
+    def _end(self) -> None:
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+            self._observer = None
+            self.mode = "off"
+
+    def _poll(self, reason: str) -> None:
+        from watchdog.observers.polling import PollingObserver
+
+        logger().warning("watch.polling", reason=reason)
+        self._watch(PollingObserver(timeout=POLL_SECONDS), "polling")
+
+    def _unwatched(self) -> int:
+        """How many folders have no watch; 0 where the system does not tell."""
+        if sys.platform != "linux":
+            return 0
+        # Counted on both sides, so that what is made or removed meanwhile is not missed.
+        before = _folders(self.home)
+        watches = _watches()
+        return max(0, min(before, _folders(self.home)) - watches)
+
+    def _watch(self, observer: BaseObserver, mode: str) -> None:
         from watchdog import events
 
         # Without a filter the observer's own walk of a large tree overflows its queue for ever.
@@ -88,8 +114,7 @@ class Watcher:
         except OSError:
             observer.unschedule_all()  # what began to watch before one was refused
             raise
-        self.mode = mode
-        return observer
+        self._observer, self.mode = observer, mode
 
     def saw(self, path: str) -> None:
         """Something happened at ``path``."""
@@ -104,6 +129,20 @@ class Watcher:
             return
         if inside == "memory" and place.suffix in {"", ".md"} and not place.name.startswith("."):
             self.on_store(key)
+
+
+def _folders(home: Home) -> int:
+    """How many folders there are to watch."""
+    return 1 + sum(1 for _ in os.walk(home.projects))
+
+
+def _watches() -> int:
+    """How many folders the kernel watches for this process (proc(5), fdinfo)."""
+    count = 0
+    for entry in Path("/proc/self/fdinfo").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            count += entry.read_text().count("inotify wd:")
+    return count
 
 
 def _handler(watcher: Watcher) -> FileSystemEventHandler:

@@ -83,6 +83,7 @@ def test_the_daemon_is_ready_however_many_projects_there_are(world: World) -> No
         assert daemon.stop() == 0
 
     assert world.job().outcome_code == "notes.written"
+    assert "watch.polling" not in {event["event"] for event in daemon.events()}
 
 
 def test_systemd_hears_of_every_step(world: World) -> None:

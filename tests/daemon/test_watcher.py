@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -111,6 +112,31 @@ def test_where_the_system_refuses_watches_the_watcher_polls_with_one_warning(
 
     assert [entry["event"] for entry in logs] == ["watch.polling"]
     assert watcher.mode == "polling"
+    assert seen.inbox.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only inotify has a silent limit")
+def test_folders_beyond_the_systems_limit_are_polled(
+    home: Home, watcher: Watcher, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """inotify refuses them without a word; counting shows it, at the start and later."""
+    for number in range(30):
+        (home.projects / f"p{number}" / "memory" / "user").mkdir(parents=True)
+    watcher.start()
+    assert watcher.mode == "events"
+    watcher.check()
+    assert watcher.mode == "events"
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
+    counted = module._watches
+    monkeypatch.setattr(module, "_watches", lambda: counted() - 2)
+
+    with capture_logs() as logs:
+        watcher.check()
+        watcher.check()
+    _envelope(home)
+
+    assert [entry["event"] for entry in logs] == ["watch.polling"]
+    assert "2 folders" in logs[0]["reason"]
     assert seen.inbox.wait(PATIENCE_SECONDS)
 
 
