@@ -169,6 +169,8 @@ def _perform(work: _Work, at: int, operation: Operation) -> None:
             return
         if not _kept(work, operation.path, current):
             break
+        if current is None and operation.before is None and _deleted(work, operation.path):
+            break
         if _digest(current) == operation.before:
             content = operation.content
             data = None if content is None else content.encode()
@@ -187,6 +189,14 @@ def _ours(work: _Work, at: int, current: bytes | None) -> bool:
     """Whether the file is as this operation, or a later one on it, leaves it."""
     path = work.operations[at].path
     return _digest(current) in {each.after for each in work.operations[at:] if each.path == path}
+
+
+def _deleted(work: _Work, path: str) -> bool:
+    """Whether a person took away what the baseline holds here: a new note must not bring it back.
+
+    (What this plan itself removed is not a person's doing.)
+    """
+    return path not in work.left and path in work.baseline.files(None, path)
 
 
 def _kept(work: _Work, path: str, current: bytes | None) -> bool:

@@ -76,18 +76,20 @@ def commit_person_edits(
     planned: Collection[str] = (),
     spans: SpansOf = _unknown,
     accept_vanished: bool = False,
+    wait_seconds: float = 0.0,
 ) -> EditsOutcome:
     """Commit what a person changed in ``store`` and has left alone for a minute.
 
     ``planned`` are the sha256 of the files that standing plans leave; ``spans`` gives the words a
     note at a path stood on, so that a deleted one is not learned from them again.
     ``accept_vanished`` is a person's word that a mass disappearance was meant. Raises
-    ``StoreBusy``, ``StoreHeld`` (nothing was committed) and ``BaselineError``.
+    ``StoreBusy`` when another still writes after ``wait_seconds``, ``StoreHeld`` (nothing was
+    committed) and ``BaselineError``.
     """
     baseline = Baseline(store)
     if not baseline.exists() and not store.root.exists():
         return EditsOutcome()
-    with store.writer_lock():
+    with store.writer_lock(wait_seconds):
         baseline.ensure()
         found = _look(baseline, now_ms, planned)
         if not accept_vanished:

@@ -428,3 +428,37 @@ def test_a_budget_that_ends_leaves_no_plan_behind(tmp_path: Path, clock: FakeClo
     assert job.wait_reason == "budget.spent"
     assert world.ledger.standing_plan(job) is None
     assert (world.bodies(), clean(world)) == ([FIRST], True)
+
+
+def test_a_note_deleted_while_nothing_ran_is_not_written_again(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """The deletion is taken in before the same words are decided on."""
+    world = World(tmp_path, clock, [answer(fact(FIRST))])
+    world.finalize(world.transcript().user(FIRST))
+    (note,) = [note for note in world.store().notes() if not note.archived]
+    (world.store().root / note.path).unlink()
+
+    later = world.finalize(world.transcript("s2").user(FIRST))
+
+    assert world.bodies() == []
+    assert [kept.reason for kept in world.candidates(later)] == ["forgotten"]
+
+
+def test_a_store_in_which_too_much_vanished_holds_its_jobs(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Nothing is decided against an emptied store until a person has looked; it costs nothing."""
+    texts = [f"Rule number {number:02} holds always." for number in range(3)]
+    world = World(tmp_path, clock, [answer(*(fact(text) for text in texts))])
+    said = world.transcript()
+    for text in texts:
+        said.user(text)
+    world.finalize(said)
+    for note in world.store().notes():
+        (world.store().root / note.path).unlink()
+
+    job = world.finalize(world.transcript("s2").user(FIRST))
+
+    assert (job.status, job.wait_reason, job.failures) == ("pending", "store.held", 0)
+    assert len(world.model.requests) == 1

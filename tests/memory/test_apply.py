@@ -333,3 +333,16 @@ def test_a_line_is_appended_once() -> None:
     assert appended_line(b"", "x") == b"- x\n"
     assert appended_line(b"a\r\n", "x") == b"a\r\n- x\r\n"
     assert appended_line(b"a\n* X.\n", "x") == b"a\n* X.\n"
+
+
+def test_a_new_note_does_not_bring_back_what_a_person_just_took_away(
+    home: Home, clock: FakeClock
+) -> None:
+    """Not still for a minute yet, so no tombstone stands; the file is gone all the same."""
+    store = make_store(home, a="One")
+    (store.root / "user/a.md").unlink()
+
+    applied = apply_plan(home, plan(operation("user/a.md", "One")), clock=clock)
+
+    assert applied.changed == ("candidate of user/a.md",)
+    assert not (store.root / "user/a.md").exists()
