@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -63,12 +63,21 @@ def show(job_id: str, home: Home, as_json: bool) -> None:
     job = ledger.records.job(job_id)
     attempts = ledger.records.attempts(job)
     candidates = ledger.records.candidates(job.id)
+    transcript = _transcript(home, job)
     values = {
         "job": asdict(job),
         "attempts": [asdict(attempt) for attempt in attempts],
         "candidates": [asdict(candidate) for candidate in candidates],
+        "transcript": transcript,
     }
-    text = "\n".join((*_job_lines(job), *_attempt_lines(attempts), *_candidate_lines(candidates)))
+    text = "\n".join(
+        (
+            *_job_lines(job),
+            *_transcript_lines(transcript),
+            *_attempt_lines(attempts),
+            *_candidate_lines(candidates),
+        )
+    )
     say(values, text, as_json)
 
 
@@ -109,9 +118,11 @@ def cancel(job_id: str, home: Home, as_json: bool) -> None:
                 f"too late: job {job.id[-8:]} is being written",
                 hint=f"take it back afterwards with `memoryd memory undo {job.id[-8:]}`",
             )
+        wrote = now.outcome_code == "notes.written"
+        back = f"what it wrote is taken back with `memoryd memory undo {job.id[-8:]}`"
         raise UsageError(
             f"job {job.id[-8:]} is {now.shown_status}",
-            hint=f"what it wrote is taken back with `memoryd memory undo {job.id[-8:]}`",
+            hint=back if wrote else "it is over and wrote nothing; there is nothing to call off",
         )
     say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} cancelled", as_json)
 
@@ -145,6 +156,37 @@ def _job_lines(job: Job) -> list[str]:
         lines.append(f"next      {when(job.run_at)}")
     if job.error_detail:
         lines.append(f"detail    {job.error_detail}")
+    return lines
+
+
+def _transcript(home: Home, job: Job) -> dict[str, Any] | None:
+    """What ingestion counted in the session's transcript so far; None before it was read."""
+    from memoryd.memory.clock import SystemClock
+    from memoryd.sessions.history import History
+
+    if not home.session_history.exists():
+        return None
+    with History(home.session_history, SystemClock()) as history:
+        session = history.session(job.agent, job.session)
+    if session is None:
+        return None
+    return {
+        "position": session.position,
+        "messages": session.messages,
+        "user_messages": session.user_messages,
+        "bad_lines": session.bad_lines,
+        "skipped": session.skipped,
+    }
+
+
+def _transcript_lines(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    kept = f"{found['messages']} messages kept, {found['user_messages']} of a person"
+    lines = [f"read      {kept}; {found['bad_lines']} bad lines, up to byte {found['position']}"]
+    skipped = sorted(found["skipped"].items())
+    if skipped:
+        lines.append("skipped   " + ", ".join(f"{count} {reason}" for reason, count in skipped))
     return lines
 
 

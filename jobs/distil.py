@@ -68,7 +68,9 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         return
     messages = _waiting(attempt)
     if not messages:
-        place.ledger.complete(job, _outcome(attempt, "nothing.new"))
+        said_before = place.ledger.cursor(job.agent, job.session) > 0
+        otherwise = "nothing.new" if said_before else "nothing.said"
+        place.ledger.complete(job, _outcome(attempt, otherwise))
         return
     refusal = _refusal(attempt, messages)
     if refusal is not None:

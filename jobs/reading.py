@@ -140,7 +140,7 @@ def _ask_again(
             return answer
     raise BadAnswer(
         "the provider's answer holds no JSON object with facts",
-        hint="try another model, or `memoryd retry --skip` to give this part up",
+        hint="try another model; once it has failed, `memoryd retry --skip` gives this part up",
     )
 
 

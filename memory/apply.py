@@ -123,7 +123,8 @@ def _require_writable(store: Store, operation: Operation) -> None:
     )
     if not store.holds(named) or named == "SOUL.md" or not consistent:
         raise StoreError(
-            f"the plan may not write {named!r}", hint="skip it: `memoryd retry --skip`"
+            f"the plan may not write {named!r}",
+            hint="once it has failed: `memoryd retry --skip`",
         )
 
 

@@ -151,7 +151,7 @@ def load(path: Path) -> Config:
         if name not in sections:
             problems.append(f"unknown section [{name}]{_nearest(name, sections)}")
         elif not isinstance(content, dict):
-            problems.append(f"[{name}] is not a section")
+            problems.append(f"[{name}] is not a section: write [{name}] on a line of its own")
         else:
             values[name] = _section(name, sections[name], content, problems)
     _check_together(values, problems)
@@ -214,7 +214,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path} is not TOML: {error}",
             hint="mend the line it names; `memoryd config check` reads it again",
-            problems=(str(error),),
+            problems=(f"{path}: {error}",),
         ) from error
 
 

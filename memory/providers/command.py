@@ -76,7 +76,11 @@ def _check(talk: _Talk, code: int | None, limit: float) -> None:
         raise ProviderUnavailable(f"the command did not end within {limit:g} s")
     if code != 0:
         said = redact(talk.err.decode("utf-8", "replace"))[0]
-        raise BadAnswer(f"the command ended with {code}: {clip(fold(said), _DETAIL_CHARACTERS)}")
+        # It did not answer badly, it did not answer: logged out, offline, killed.
+        raise ProviderUnavailable(
+            f"the command ended with {code}: {clip(fold(said), _DETAIL_CHARACTERS)}",
+            hint="run it by hand with a prompt on standard input",
+        )
 
 
 def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -180,3 +180,19 @@ def test_the_home_may_stand_before_or_after_the_command(world: World) -> None:
     after = world.answer("status", "--home", other)
 
     assert before["home"] == after["home"] == other
+
+
+def test_show_counts_what_a_transcript_held(world: World) -> None:
+    """Bad lines and skipped ones too, so that an outcome without notes is understood."""
+    transcript = world.claude()
+    transcript.write_text('{"type":"user","isMeta":true,"message":{"role":"user"}}\nno json\n')
+    world.hook(transcript)
+    world.run("run", "--once")
+    (job,) = world.answer("list")["jobs"]
+
+    shown = world.answer("show", job["id"])
+
+    assert job["outcome_code"] == "nothing.said"
+    assert (shown["transcript"]["messages"], shown["transcript"]["bad_lines"]) == (0, 1)
+    assert sum(shown["transcript"]["skipped"].values()) == 1
+    assert "1 bad lines" in world.run("show", job["id"]).stdout

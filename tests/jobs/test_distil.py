@@ -99,7 +99,7 @@ def test_a_session_of_tool_output_alone_needs_no_call(tmp_path: Path, clock: Fak
 
     job = world.finalize(said)
 
-    assert (job.status, job.outcome_code) == ("completed", "nothing.new")
+    assert (job.status, job.outcome_code) == ("completed", "nothing.said")
     assert ingested(world).skipped == {"user.tool-result": 2}
     assert world.model.requests == []
 
@@ -139,7 +139,7 @@ def test_our_own_block_alone_is_nothing_said(tmp_path: Path, clock: FakeClock) -
 
     job = world.finalize(world.transcript().user(block).user(block))
 
-    assert (job.outcome_code, ingested(world).skipped) == ("nothing.new", {"own-block": 2})
+    assert (job.outcome_code, ingested(world).skipped) == ("nothing.said", {"own-block": 2})
     assert world.model.requests == []
 
 
@@ -160,7 +160,7 @@ def test_an_empty_transcript_is_done_at_once(tmp_path: Path, clock: FakeClock) -
 
     job = world.finalize(world.transcript())
 
-    assert (job.status, job.outcome_code) == ("completed", "nothing.new")
+    assert (job.status, job.outcome_code) == ("completed", "nothing.said")
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_nothing_said_in_an_excluded_directory_is_kept(tmp_path: Path, clock: Fa
 
     job = world.finalize(world.transcript().user(FIRST))
 
-    assert outcome_of(job, world) == ("nothing.new", 0, [])
+    assert outcome_of(job, world) == ("nothing.said", 0, [])
     assert ingested(world).skipped == {"excluded": 1}
     world.place.close()
     assert not [path for path, data in world.bytes_of_home() if b"run the linter" in data]
@@ -69,7 +69,7 @@ def test_what_was_said_in_no_directory_is_excluded_with_the_agents_own(
 
     job = world.finalize(world.transcript().user(FIRST, cwd=None), cwd=str(world.project))
 
-    assert outcome_of(job, world) == ("nothing.new", 0, [])
+    assert outcome_of(job, world) == ("nothing.said", 0, [])
 
 
 def test_a_project_whose_file_is_unusable_waits_until_it_is_mended(

@@ -78,12 +78,12 @@ def test_a_program_that_ignores_its_prompt_may_answer() -> None:
     assert reply.text.strip() == "{}"
 
 
-def test_a_failure_is_a_bad_answer_with_its_last_words_redacted() -> None:
-    """Exit code and the end of stderr, without secrets, bounded."""
+def test_a_failure_is_a_provider_that_is_away_with_its_last_words_redacted() -> None:
+    """It costs the job no failure. Exit code and the end of stderr, without secrets, bounded."""
     token = "gl" + "pat-" + "a1B2c3D4e5F6g7H8i9J0"
     code = f"import sys; sys.stderr.write('z' * 100000 + ' no {token}'); sys.exit(3)"
 
-    with pytest.raises(BadAnswer, match="ended with 3") as caught:
+    with pytest.raises(ProviderUnavailable, match="ended with 3") as caught:
         _ask(*_python(code))
 
     assert token not in str(caught.value)
