@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import tempfile
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from memoryd.jobs import ledger as ledger_module
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.errors import LeaseLost
@@ -35,12 +38,18 @@ class Queue(RuleBasedStateMachine):
             name: open_ledger(Path(self.folder.name), self.clock) for name in ("one", "two")
         }
         self.ledger = self.ledgers["one"]
+        # Hypothesis replays its choices: ids and jitter must come out the same every time.
+        for name, ledger in self.ledgers.items():
+            ledger._rng = random.Random(name)
+        self.make_id, numbers = ledger_module.uuid7, itertools.count()
+        ledger_module.uuid7 = lambda now_ms: f"{now_ms:015d}-{next(numbers):06d}"
         self.claims: list[tuple[str, Job]] = []
         self.cursors = dict.fromkeys(SESSIONS, 0)
         self.cutoff = 0
 
     def teardown(self) -> None:
         """Close both connections before the folder goes."""
+        ledger_module.uuid7 = self.make_id
         for ledger in self.ledgers.values():
             ledger.close()
         self.folder.cleanup()
@@ -145,10 +154,11 @@ class Queue(RuleBasedStateMachine):
         self.clock.step(seconds)
 
     @precondition(lambda self: self.cutoff)
-    @rule(data=st.data(), what=st.sampled_from(["cancel", "retry", "skip"]))
-    def person(self, data: st.DataObject, what: str) -> None:
+    @rule(pick=st.integers(0, 7), what=st.sampled_from(["cancel", "retry", "skip"]))
+    def person(self, pick: int, what: str) -> None:
         """A person cancels or asks again."""
-        job = data.draw(st.sampled_from(self.ledger.records.jobs()))
+        jobs = self.ledger.records.jobs()
+        job = jobs[pick % len(jobs)]
         if what != "cancel":
             may = job.status in ("failed", "cancelled")
             assert self.ledger.retry(job, skip=what == "skip") == may
