@@ -34,7 +34,8 @@ class LeaseKeeper:
         self.clock = clock
         self.heartbeat_seconds = heartbeat_seconds
         self._guard = threading.Lock()
-        self._held: dict[str, _Held] = {}
+        #: By attempt: one that was called off may still be in its call when the next one begins.
+        self._held: dict[tuple[str, int], _Held] = {}
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         # A laptop that slept looks like leases that ran out: any rescue here renews ours instead.
@@ -56,25 +57,25 @@ class LeaseKeeper:
     def hold(self, job: Job) -> None:
         """Extend this attempt's lease from now on."""
         with self._guard:
-            self._held[job.id] = _Held(job, self._limit(job))
+            self._held[job.id, job.attempt] = _Held(job, self._limit(job))
 
     def new_slice(self, job: Job) -> None:
         """The attempt begins another slice: its limit counts anew."""
         with self._guard:
-            held = self._held.get(job.id)
+            held = self._held.get((job.id, job.attempt))
             if held is not None:
                 held.limit = self._limit(job)
 
     def seconds_left(self, job: Job) -> float:
         """How long the attempt's slice may still take; less than 0 when it is over its limit."""
         with self._guard:
-            held = self._held.get(job.id)
+            held = self._held.get((job.id, job.attempt))
             return 0.0 if held is None else held.limit - self.clock.monotonic()
 
     def drop(self, job: Job) -> None:
         """The attempt ended."""
         with self._guard:
-            self._held.pop(job.id, None)
+            self._held.pop((job.id, job.attempt), None)
 
     def alive(self) -> list[Job]:
         """The attempts held now."""

@@ -185,3 +185,18 @@ def test_the_thread_beats_until_it_is_stopped(ledger: Ledger, clock: FakeClock) 
     keeper.stop()
 
     assert "leases" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_an_attempt_that_was_called_off_takes_no_lease_with_it(
+    ledger: Ledger, keeper: LeaseKeeper, held: Job
+) -> None:
+    """It is still in its call when the job is asked for and claimed again; then it ends."""
+    ledger.cancel(held)
+    ledger.retry(again(ledger, held))
+    second = claim(ledger)
+    keeper.hold(second)
+
+    keeper.drop(held)
+
+    assert keeper.alive() == [second]
+    assert keeper.seconds_left(second) == LIMIT
