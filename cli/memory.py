@@ -100,10 +100,12 @@ def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
 @json_option
 def undo(reference: str, home: Home, as_json: bool) -> None:
     """Take back in one step all that JOB wrote, or one COMMIT; all of it or nothing."""
+    from memoryd.cli.common import open_queue
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.undo import undo as take_back
 
-    undone = take_back(home, reference, clock=SystemClock())
+    ledger, _ = open_queue(home)
+    undone = take_back(home, reference, clock=SystemClock(), evidence=ledger.records.evidence)
     lines = [
         f"{store}: {commit[:10]}"
         for store, commits in sorted(undone.commits.items())

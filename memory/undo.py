@@ -8,8 +8,9 @@ undo of it stands, and an undo that crashed half way goes on where it stopped.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, Commit
@@ -20,9 +21,16 @@ from memoryd.memory.files import sha256
 from memoryd.memory.home import Home
 from memoryd.memory.ids import short, uuid7
 from memoryd.memory.store import TOMBSTONES, Store
-from memoryd.memory.tombstones import Tombstones, added_and_taken, with_lines
+from memoryd.memory.tombstones import Span, Tombstones, added_and_taken, with_lines
 
 _UNDO = "Memoryd-Undo"
+
+#: (store, path) -> the (message id, exact words) the note there stands on, where they are known.
+EvidenceOf = Callable[[str, str], Iterable[Span]]
+
+
+def _unknown(store: str, path: str) -> Iterable[Span]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,11 @@ class _Reversal:
         return self.baseline.store
 
 
-def undo(home: Home, reference: str, *, clock: Clock) -> Undone:
+def undo(home: Home, reference: str, *, clock: Clock, evidence: EvidenceOf = _unknown) -> Undone:
     """Take back a job (any unique ending of its id) or one commit, in every store it wrote.
+
+    ``evidence`` gives the (message id, exact words) a note of a store stood on, so that what
+    vanishes is not learned again from them under other words.
 
     Raises ``UsageError`` when ``reference`` names nothing, several things or what is undone
     already; ``UndoConflict``, with the files, when one was changed since: then nothing is written.
@@ -80,7 +91,8 @@ def undo(home: Home, reference: str, *, clock: Clock) -> Undone:
         ]
         _require_work(name, reversals)
         identity = _resumed(targets, undos) or uuid7(clock.now_ms())
-        done = {each.store.key: _revert(each, identity, clock.now_ms()) for each in reversals}
+        now_ms = clock.now_ms()
+        done = {each.store.key: _revert(each, identity, now_ms, evidence) for each in reversals}
         for store in targets:
             store.refresh_index()
     return Undone(
@@ -205,7 +217,9 @@ def _require_work(name: str, reversals: list[_Reversal]) -> None:
         )
 
 
-def _revert(work: _Reversal, identity: str, now_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _revert(
+    work: _Reversal, identity: str, now_ms: int, evidence: EvidenceOf
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Write and commit each step; the commits, and the notes that left tombstones, come back."""
     commits: list[str] = []
     forgotten: list[str] = []
@@ -215,7 +229,7 @@ def _revert(work: _Reversal, identity: str, now_ms: int) -> tuple[tuple[str, ...
             _put(work.store, path, data)
         files = dict(step.files)
         if not work.store.is_profile:
-            files |= _revert_tombstones(work, step, gone, now_ms)
+            files |= _revert_tombstones(work, step, gone, now_ms, evidence)
         trailers = [("Memoryd-Job", identity), (_UNDO, step.commit.id)]
         subject = f"Undo: {step.commit.subject}"
         commits.append(work.baseline.commit(files, subject, trailers, "person", now_ms=now_ms))
@@ -248,7 +262,7 @@ def _put(store: Store, path: str, data: bytes | None) -> None:
 
 
 def _revert_tombstones(
-    work: _Reversal, step: _Step, gone: list[str], now_ms: int
+    work: _Reversal, step: _Step, gone: list[str], now_ms: int, evidence: EvidenceOf
 ) -> dict[str, bytes | None]:
     """Take back what the commit did to the tombstones; add those of what vanishes now."""
     added, taken = step.lines
@@ -257,5 +271,6 @@ def _revert_tombstones(
         return {}
     old = Tombstones.of(work.store)
     kept = Tombstones.of(work.store, with_lines(old.data, taken, added))
-    new = kept.add(*forgotten_files(work.store, lost), now_ms=now_ms)
+    forgotten = forgotten_files(work.store, lost, partial(evidence, work.store.key))
+    new = kept.add(*forgotten, now_ms=now_ms)
     return write_tombstones(work.store, old, new)

@@ -271,3 +271,16 @@ def test_a_note_that_cannot_be_parsed_can_be_forgotten(home: Home, clock: FakeCl
 
     assert store.paths() == ["tombstones.jsonl"]
     assert forgets(store, "open")
+
+
+def test_what_undo_takes_away_is_not_learned_again_from_the_same_words(
+    home: Home, clock: FakeClock
+) -> None:
+    """Under other words either."""
+    store = make_store(home)
+    apply_plan(home, plan(operation("user/a.md", "One")), clock=clock)
+
+    undo(home, "job-1", clock=clock, evidence=lambda key, path: [("m1", f"words of {path}")])
+
+    tombstones = Tombstones.of(store)
+    assert tombstones.forgets("other", "Otherwise", [("m1", "words of user/a.md")])
