@@ -346,9 +346,15 @@ def excluded(path: str, globs: Iterable[str]) -> bool:
     """Whether ``path`` or a folder above it meets one of the globs (``[privacy] exclude``).
 
     A glob with a slash is held against the whole path (``~`` is the home directory, ``*`` and
-    ``**`` match across slashes too), one without against each name in it.
+    ``**`` match across slashes too), one without against each name in it. Links count on both
+    sides: a directory is excluded by whatever name it is reached.
     """
-    place = Path(os.path.normpath(path))
+    places = dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))
+    wanted = [each for glob in globs for each in dict.fromkeys((glob, _resolved(glob)))]
+    return any(_meets(Path(place), wanted) for place in places)
+
+
+def _meets(place: Path, globs: Iterable[str]) -> bool:
     whole = [str(place), *map(str, place.parents)]
     for glob in globs:
         pattern = _absolute(glob).rstrip("/") if glob.strip("/") else glob
@@ -358,6 +364,18 @@ def excluded(path: str, globs: Iterable[str]) -> bool:
         if pattern.endswith("/**") and pattern.removesuffix("/**") in whole:
             return True
     return False
+
+
+def _resolved(glob: str) -> str:
+    """``glob`` with the links in the part before its first wildcard followed."""
+    absolute = _absolute(glob)
+    if not absolute.startswith("/"):
+        return glob
+    fixed = re.split(r"[*?\[]", absolute, maxsplit=1)[0]
+    folder = fixed if fixed == absolute else fixed.rpartition("/")[0] + "/"
+    rest = absolute[len(folder) :]
+    real = os.path.realpath(folder)
+    return real if not rest else f"{real.rstrip('/')}/{rest}"
 
 
 def _absolute(glob: str) -> str:

@@ -247,3 +247,16 @@ def test_an_exclusion_covers_what_is_below(glob: str, out: bool) -> None:
 def test_the_persons_home_is_written_with_a_tilde() -> None:
     """As people write it in a configuration."""
     assert excluded(f"{os.environ['HOME']}/private/x", ["~/private"])
+
+
+def test_a_directory_is_excluded_by_whatever_name_it_is_reached(tmp_path: Path) -> None:
+    """The glob may name the link or its end, the agent may record either."""
+    real = tmp_path / "real"
+    (real / "deep").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(real)
+
+    for glob in (str(link), str(real), f"{link}/*"):
+        for path in (link / "deep", real / "deep"):
+            assert excluded(str(path), [glob]), (glob, path)
+    assert not excluded(str(tmp_path / "other"), [str(link)])
