@@ -21,6 +21,7 @@ from memoryd.memory.facts import (
     RelationKind,
     Sensitivity,
 )
+from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold, slug, without_surrogates
 
 ANSWER_CHARACTERS = 1 << 20
@@ -217,7 +218,11 @@ def _note(value: Any) -> NoteDraft | None:
     line = _line(description, DESCRIPTION_CHARACTERS)
     if not clean or not line:
         return None
-    return NoteDraft(_draft_type(kind), slug(name[:400]), line, clean)
+    # Before it is cut to a slug: a token without its capitals and underscores is still a token.
+    plain = redact(without_surrogates(name[:400]))
+    if plain[1]:
+        raise _Bad("scanner.secret", "its name holds a secret")
+    return NoteDraft(_draft_type(kind), slug(plain[0]), line, clean)
 
 
 def _draft_type(kind: str) -> DraftType:

@@ -307,3 +307,37 @@ def test_bad_spans_are_dropped_and_the_newest_message_counts() -> None:
     assert isinstance(checked, Checked)
     assert [span.message_id for span in checked.spans] == ["id-m1", "id-m2"]
     assert (checked.at_ms, checked.project) == (20, "new")
+
+
+def test_a_secret_in_a_drafted_name_is_refused_before_it_is_a_file_name() -> None:
+    """As a slug it would pass for words."""
+    token = "gh" + "p_" + "a1B2c3D4e5F6" * 3
+    item = {
+        "statement": "Use it.",
+        "category": "project",
+        "evidence": [{"message": "m1", "span": "use it"}],
+        "explicitness": "explicit",
+        "sensitivity": "none",
+        "confidence": 1,
+        "note": {"type": "project", "name": token, "description": "d", "content": "c"},
+    }
+
+    answer = parse_answer(json.dumps({"facts": [item]}))
+
+    assert answer.facts == ()
+    assert [refused.reason for refused in answer.refused] == ["scanner.secret"]
+    assert token.lower() not in repr(answer).lower()
+
+
+def test_half_a_surrogate_pair_in_a_drafted_name_is_put_up_with() -> None:
+    """JSON can say it, a file name cannot hold it."""
+    text = (
+        '{"facts": [{"statement": "Use it.", "category": "project", "evidence": [{"message":'
+        ' "m1", "span": "use it"}], "explicitness": "explicit", "sensitivity": "none",'
+        ' "confidence": 1, "note": {"type": "project", "name": "\\ud83d", "description": "d",'
+        ' "content": "c"}}]}'
+    )
+
+    (fact,) = parse_answer(text).facts
+
+    assert fact.note is not None and fact.note.name.startswith("note-")
