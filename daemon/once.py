@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,12 +53,29 @@ def run_once(
         lock = lock_home(home)
     except HomeLocked as error:
         return _by_daemon(home, environ, only, error)
-    with lock:
+    with lock, _leaving_on_sigterm():
         place = open_workplace(home, config, clock or SystemClock(), environ, check=True)
         try:
             return Worked("self", _work(place, only), True)
         finally:
             place.close()
+
+
+@contextmanager
+def _leaving_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends the run as Ctrl-C does, so that the job in hand is given back at no cost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _by_daemon(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.distil import distil
@@ -73,6 +74,11 @@ class Worker:
             try:
                 HANDLERS[job.kind](job, place, self._keeper)
                 ending = "ended"
+            except (KeyboardInterrupt, SystemExit):
+                # Called off from outside: that is not the job's fault.
+                with suppress(LeaseLost):
+                    place.ledger.release(job)
+                raise
             except Exception as error:  # noqa: BLE001 - the top of an attempt: any fault is recorded
                 ending = self._record(job, place, error)
             finally:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
-from processes import PNPM, TABS, World, snapshot
+from processes import MEMORYD, PNPM, TABS, Gate, World, snapshot
 
 from memoryd.memory.locks import FileLock
 
@@ -88,3 +90,19 @@ def test_a_holder_that_does_not_answer_is_named(world: World) -> None:
     first, hint = done.stderr.splitlines()
     assert first.startswith(f"memoryd: memoryd already runs on {world.home.root} (pid ")
     assert "memoryd status" in hint
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_called_off_gives_its_job_back(world: World, number: int) -> None:
+    """At no cost, and the provider's program ends with it."""
+    gate = Gate(world)
+    world.envelope(world.claude(TABS))
+    running = world.start((*MEMORYD, "run", "--once"))
+    gate.wait_until_asked()
+
+    assert running.stop(number) in {128 + number, 130}
+    running.close()
+
+    job = world.job()
+    assert (job.status, job.failures, job.crashes) == ("pending", 0, 0)
+    assert world.children() == []
