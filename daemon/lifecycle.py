@@ -40,6 +40,8 @@ from memoryd.memory.log import logger
 RESCUE_SECONDS = 30.0
 SWEEP_SECONDS = 60.0
 WATCHES_SECONDS = 600.0
+#: Every store is looked at this often, whatever the watches saw.
+STORES_SECONDS = 600.0
 PRUNE_SECONDS = 24 * 3600.0
 STUCK_LOOK_SECONDS = 15.0
 #: Between two looks of a worker at a ledger that cannot be used.
@@ -135,7 +137,10 @@ class Daemon:
 
     def _duties(self) -> Schedule:
         schedule = Schedule(self.clock)
-        schedule.add("start", float("inf"), self._after_ready)
+        # What may take longer than a start may: watches, and a first look at every store.
+        schedule.add("watch", float("inf"), self.watcher.start)
+        schedule.add("stores", float("inf"), self.stores.start)
+        schedule.add("look", STORES_SECONDS, self.stores.all_changed, first=STORES_SECONDS)
         schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
         schedule.add("sweep", SWEEP_SECONDS, self._sweep)
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
@@ -165,11 +170,6 @@ class Daemon:
             )
             self.doorbell.run()
         logger().info("daemon.stopped", pid=os.getpid())
-
-    def _after_ready(self) -> None:
-        """What may take longer than a start may: watches, and a first look at every store."""
-        self.watcher.start()
-        self.stores.start()
 
     # -- shutdown --------------------------------------------------------------------------------
 

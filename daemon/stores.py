@@ -63,9 +63,7 @@ class StoreKeeper:
 
     def start(self) -> None:
         """Begin; every store is looked at once."""
-        for store in Store.all(self.home):
-            if not store.is_profile:
-                self.changed(store.key)
+        self.all_changed()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="stores", daemon=True)
         self._thread.start()
@@ -78,6 +76,12 @@ class StoreKeeper:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+
+    def all_changed(self) -> None:
+        """Look at every store: events may be lost, and may never have been there."""
+        for store in Store.all(self.home):
+            if not store.is_profile:
+                self.changed(store.key)
 
     def changed(self, key: str) -> None:
         """Something happened in the store ``key``."""
@@ -99,6 +103,7 @@ class StoreKeeper:
                 duty(key)
             except Exception:  # noqa: BLE001 - thread top: one store must not stop the others
                 logger().exception("store.failed", store=key)
+                self._again(key, HELD_SECONDS)
         return bool(work)
 
     def _run(self) -> None:

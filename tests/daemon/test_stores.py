@@ -174,3 +174,16 @@ def test_every_store_is_looked_at_at_the_start_and_the_thread_stops(
     _settle(keeper, clock, 1)
 
     assert looked == [Store.all(home)[0].key]
+
+
+def test_every_store_is_looked_at_now_and_then_without_any_event(
+    home: Home, clock: FakeClock, keeper: StoreKeeper
+) -> None:
+    """A watch may be lost in silence."""
+    store = make_store(home, a="One")
+    write_note(store, "project/by-hand.md", "Mine")
+
+    keeper.all_changed()
+    _settle(keeper, clock, 61)
+
+    assert Baseline(store).last_author("project/by-hand.md") == "person"
