@@ -9,7 +9,7 @@ crash after it is settled by whoever claims the session next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -49,6 +49,9 @@ class _Attempt:
     resolver: Resolver
     #: Where the agent was started: the directory of what was said in none that is known.
     cwd: str
+    #: What was found out about a working directory: its project's settings, whether it is excluded.
+    configs: dict[str, Config] = field(default_factory=dict)
+    exclusions: dict[str, bool] = field(default_factory=dict)
 
 
 def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
@@ -66,19 +69,17 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     if outcome is not None:
         place.ledger.complete(job, outcome)
         return
-    messages = _waiting(attempt)
-    if not messages:
+    if not _waiting(attempt):
         said_before = place.ledger.cursor(job.agent, job.session) > 0
         otherwise = "nothing.new" if said_before else "nothing.said"
         place.ledger.complete(job, _outcome(attempt, otherwise))
         return
-    refusal = _refusal(attempt, messages)
+    refusal = _refusal(attempt)
     if refusal is not None:
-        _refuse(attempt, refusal, messages)
+        _refuse(attempt, refusal)
         return
-    while messages:
+    while messages := _waiting(attempt):
         _distil_slice(attempt, messages)
-        messages = _waiting(attempt)
     place.ledger.complete(job, _outcome(attempt, "nothing.durable"))
 
 
@@ -147,10 +148,11 @@ def _is_gone(path: Path) -> bool:
 
 
 def _is_excluded(attempt: _Attempt, cwd: str) -> bool:
-    config = _project_config(attempt, cwd)
-    project = attempt.resolver.resolve(cwd)
-    globs = config.privacy.exclude
-    return excluded(cwd, globs) or excluded(project.path, globs)
+    if cwd not in attempt.exclusions:
+        globs = _project_config(attempt, cwd).privacy.exclude
+        project = attempt.resolver.resolve(cwd)
+        attempt.exclusions[cwd] = excluded(cwd, globs) or excluded(project.path, globs)
+    return attempt.exclusions[cwd]
 
 
 def _project_config(attempt: _Attempt, cwd: str) -> Config:
@@ -160,35 +162,56 @@ def _project_config(attempt: _Attempt, cwd: str) -> Config:
     """
     if not cwd:
         return attempt.place.config
-    project = attempt.resolver.resolve(cwd)
-    try:
-        return load_project(Path(project.path), attempt.place.config)
-    except ConfigError as error:
-        until = attempt.place.clock.now_ms() + PROJECT_CONFIG_WAIT_MS
-        raise Snooze(until, "project.config-unusable", error.message) from error
+    if cwd not in attempt.configs:
+        project = attempt.resolver.resolve(cwd)
+        try:
+            attempt.configs[cwd] = load_project(Path(project.path), attempt.place.config)
+        except ConfigError as error:
+            until = attempt.place.clock.now_ms() + PROJECT_CONFIG_WAIT_MS
+            raise Snooze(until, "project.config-unusable", error.message) from error
+    return attempt.configs[cwd]
 
 
 # -- gates ---------------------------------------------------------------------------------------
 
 
-def _refusal(attempt: _Attempt, messages: Sequence[StoredMessage]) -> Refusal | None:
+def _refusal(attempt: _Attempt) -> Refusal | None:
+    """The gates, on what of the waiting words may be distilled at all."""
     job, place = attempt.job, attempt.place
-    config = _project_config(attempt, messages[-1].cwd or attempt.cwd)
-    return gates.switches(job, config, place.environ) or gates.spoken(
-        job, _all_waiting(attempt), config.memory.extract_every_n_runs
+    refusal = gates.switches(job, place.config, place.environ)
+    if refusal is not None:
+        return refusal
+    first = next((each for each in _all_waiting(attempt) if _is_open(attempt, each)), None)
+    if first is None:
+        return gates.nothing_open(job, any(_is_off(attempt, m) for m in _all_waiting(attempt)))
+    config = _project_config(attempt, first.cwd or attempt.cwd)
+    return gates.spoken(
+        job,
+        (each for each in _all_waiting(attempt) if _is_open(attempt, each)),
+        config.memory.extract_every_n_runs,
     )
 
 
-def _refuse(attempt: _Attempt, refusal: Refusal, messages: Sequence[StoredMessage]) -> None:
+def _is_off(attempt: _Attempt, message: StoredMessage) -> bool:
+    """Whether the message's own project is not to be distilled, unless a person asked."""
+    config = _project_config(attempt, message.cwd or attempt.cwd)
+    return attempt.job.trigger != "cli" and not config.memory.auto_extract
+
+
+def _is_open(attempt: _Attempt, message: StoredMessage) -> bool:
+    """Whether a provider may see the message, as the settings of its own project are now."""
+    return not _is_off(attempt, message) and not _is_excluded(attempt, message.cwd or attempt.cwd)
+
+
+def _refuse(attempt: _Attempt, refusal: Refusal) -> None:
     """End the job with the gate's code; under a kill switch the words are passed over for good."""
     ledger, job = attempt.place.ledger, attempt.job
     if refusal.throttled:
         ledger.throttle(job)
         return
-    while refusal.leaves == "passed over" and messages:
+    while refusal.leaves == "passed over" and (messages := _waiting(attempt)):
         first = ledger.cursor(job.agent, job.session) + 1
         ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
-        messages = _waiting(attempt)
     ledger.complete(job, refusal.code)
 
 
@@ -215,7 +238,12 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     """Read one slice, record what it is to become, apply that, and move the cursor past it."""
     job, ledger = attempt.job, attempt.place.ledger
     attempt.keeper.new_slice(job)
-    chunks = slice_of(messages, attempt.resolver.resolve(attempt.cwd).key)
+    shown = [message for message in messages if _is_open(attempt, message)]
+    if not shown:
+        first = ledger.cursor(job.agent, job.session) + 1
+        ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
+        return
+    chunks = slice_of(shown, attempt.resolver.resolve(attempt.cwd).key)
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
     ledger.begin_slice(job, first, last.seq, last.project)
     _take_in_edits(attempt.place, {message.project for chunk in chunks for message in chunk})

@@ -64,8 +64,6 @@ def switches(job: Job, config: Config, environ: Mapping[str, str]) -> Refusal | 
         return Refusal("extraction.switched-off", "passed over")
     if job.trigger == "cli":
         return None  # asked for by a person: settings decide only what happens by itself
-    if not config.memory.auto_extract:
-        return Refusal("extraction.off", "passed over")
     if config.curation.mode == "manual":
         return Refusal("curation.manual")
     if job.kind == "finalize" and not config.curation.audit_on_session_end:
@@ -73,6 +71,13 @@ def switches(job: Job, config: Config, environ: Mapping[str, str]) -> Refusal | 
     if job.reason == "compact" and not config.curation.audit_on_compact:
         return Refusal("curation.compact-off")
     return None
+
+
+def nothing_open(job: Job, off: bool) -> Refusal:
+    """None of the words may be distilled: their projects are off, or what was said is excluded."""
+    if off:
+        return Refusal("extraction.off")
+    return Refusal("nothing.said", "passed over", throttled=job.kind == "extract")
 
 
 def spoken(job: Job, messages: Iterable[Spoken], every_n_runs: int) -> Refusal | None:

@@ -178,7 +178,15 @@ class Ledger:
                 return Enqueued(job, job.id == values["id"])
             if self._won(sql.INSERT, **values):
                 return Enqueued(new_job(values), True)
-            return Enqueued(self.records.by_key(str(values["idempotency_key"])), False)
+            again = self._won(
+                sql.REOPEN,
+                key=values["idempotency_key"],
+                trigger=trigger,
+                reason=values["reason"],
+                asked=int(trigger == "cli"),
+                now=now,
+            )
+            return Enqueued(self.records.by_key(str(values["idempotency_key"])), again)
 
     def _see_rollout(
         self, agent: str, session: str, transcript: str, cwd: str, cutoff: int, now: int
@@ -196,7 +204,10 @@ class Ledger:
         return None if rows[0][0] is None else str(rows[0][0])
 
     def exclude(self, agent: str, session: str, code: str) -> int:
-        """Never distil this session; its pending jobs are cancelled. How many were comes back."""
+        """Never distil this session; how many of its jobs were cancelled comes back.
+
+        A running one too, unless its plan stands: what it reads at this moment is not written.
+        """
         now = self.clock.now_ms()
         with self.db.writing(durable=True):
             self._see_rollout(agent, session, "", "", 0, now)
@@ -206,13 +217,13 @@ class Ledger:
                 agent=agent,
                 session=session,
             )
-            pending = self.db.rows(
+            open_jobs = self.db.rows(
                 "select id from job where agent = :agent and session = :session"
-                " and status = 'pending'",
+                " and status in ('pending', 'running')",
                 agent=agent,
                 session=session,
             )
-            return sum(self._cancel(str(row[0]), code, now) for row in pending)
+            return sum(self._cancel(str(row[0]), code, now) for row in open_jobs)
 
     # -- claim, heartbeat, rescue ----------------------------------------------------------------
 
@@ -357,6 +368,9 @@ class Ledger:
         """End the job without moving the cursor. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
         with self._fenced(sql.COMPLETE, job, outcome=check_code(outcome), now=now):
+            if outcome == "transcript.gone":
+                # Nothing of it was read: should it come back, the sweep asks again.
+                self.db.change(sql.UNREAD, agent=job.agent, session=job.session)
             self._end_attempt(job, "completed", outcome, now)
 
     def throttle(self, job: Job) -> None:

@@ -31,13 +31,29 @@ INSERT = f"""{_MAKE}
 on conflict (idempotency_key) do nothing
 """
 
+#: Asks again for a finalize that ended without reading what it was made for. Guard: it ended so,
+#: for whoever asks when its transcript was gone, for a person also when a setting had said no.
+REOPEN = """
+update job set status = 'pending', trigger = :trigger, reason = :reason, run_at = :now,
+    failures = 0, crashes = 0, snoozes = 0, outcome_code = null, finished_at = null,
+    updated_at = :now
+where idempotency_key = :key and status = 'completed'
+    and (outcome_code = 'transcript.gone' or (:asked = 1 and outcome_code in
+        ('extraction.off', 'curation.manual', 'curation.session-end-off')))
+"""
+
+#: Nothing of the session's transcript was read after all.
+UNREAD = "update rollout set last_cutoff = 0 where agent = :agent and session = :session"
+
 #: Makes an extract, or lets the one pending for the session read further. Guard: its uniqueness.
 INSERT_EXTRACT = f"""{_MAKE}
 on conflict (kind, agent, session) where status = 'pending' and kind = 'extract'
 do update set
     cutoff = case when excluded.cutoff > job.cutoff then excluded.cutoff else job.cutoff end,
-    reason = excluded.reason, trigger = excluded.trigger, payload = excluded.payload,
-    updated_at = excluded.updated_at
+    reason = case when job.trigger = 'cli' or job.reason = 'compact' then job.reason
+        else excluded.reason end,
+    trigger = case when job.trigger = 'cli' then job.trigger else excluded.trigger end,
+    payload = excluded.payload, updated_at = excluded.updated_at
 returning {COLUMNS}
 """
 
@@ -159,7 +175,8 @@ returning cutoff, trigger, reason, payload
 #: Takes it over; guard: an extract.
 GROW = """
 update job set cutoff = case when :cutoff > cutoff then :cutoff else cutoff end,
-    trigger = :trigger, reason = :reason, payload = :payload
+    reason = case when trigger = 'cli' or reason = 'compact' then reason else :reason end,
+    trigger = case when trigger = 'cli' then trigger else :trigger end, payload = :payload
 where id = :id and kind = 'extract'
 """
 

@@ -7,12 +7,16 @@ one. ``load`` reports every problem of a file at once.
 from __future__ import annotations
 
 import dataclasses
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from memoryd.memory.errors import ConfigError
+
+#: What opening says of a path at which no file can be, however odd the path is.
+_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 
 PROJECT_FILE = ".memoryd.toml"
 
@@ -204,9 +208,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
-    except FileNotFoundError:
-        return {}
     except OSError as error:
+        if error.errno in _NO_SUCH_PLACE:
+            return {}
         raise ConfigError(
             f"{path} cannot be read: {error.strerror}", hint="check its owner and mode"
         ) from error

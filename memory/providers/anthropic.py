@@ -41,6 +41,7 @@ class AnthropicProvider:
         )
 
         def call() -> Reply:
+            """Send it; what the SDK raises is sorted by ``ask``."""
             return _reply(
                 client.messages.create(
                     model=self._settings.model,

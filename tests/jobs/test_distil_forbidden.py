@@ -150,7 +150,7 @@ def test_under_the_switch_for_all_nothing_is_kept(tmp_path: Path, clock: FakeClo
 
 
 def test_without_auto_extract_nothing_is_asked(tmp_path: Path, clock: FakeClock) -> None:
-    """A person who asks by hand is served all the same."""
+    """The words wait; a person who asks by hand is served all of them."""
     config = Config(memory=MemorySettings(auto_extract=False))
     world = World(tmp_path, clock, [everything], config=config)
     said = world.transcript().user(FIRST)
@@ -159,7 +159,7 @@ def test_without_auto_extract_nothing_is_asked(tmp_path: Path, clock: FakeClock)
 
     job = world.finalize(said.user(SECOND), trigger="cli")
 
-    assert outcome_of(job, world) == ("notes.written", 1, [SECOND])
+    assert outcome_of(job, world) == ("notes.written", 1, [FIRST, SECOND])
 
 
 def test_a_projects_own_file_may_turn_extraction_off(tmp_path: Path, clock: FakeClock) -> None:
@@ -215,3 +215,95 @@ def test_a_session_end_that_is_not_audited_leaves_its_words(
 
     assert outcome_of(job, world) == ("curation.session-end-off", 0, [])
     assert world.cursor(said) == 0
+
+
+def test_a_projects_switch_holds_for_its_own_words_in_a_mixed_session(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Wherever the session ended: the other project's words are read, this one's are not sent."""
+    world = World(tmp_path, clock, [everything])
+    (world.project / ".memoryd.toml").write_text("[memory]\nauto_extract = false\n")
+    other = tmp_path / "other"
+    other.mkdir()
+
+    world.finalize(world.transcript("s1").user(FIRST).user(SECOND, cwd=str(other)))
+    world.finalize(
+        world.transcript("s2", cwd=other).user(SECOND).user(FIRST, cwd=str(world.project))
+    )
+
+    assert (world.bodies(), world.bodies(other)) == ([], [SECOND])
+    assert FIRST not in world.prompts()
+
+
+def test_what_was_excluded_since_it_was_read_is_not_sent(tmp_path: Path, clock: FakeClock) -> None:
+    """It waited in the session history for a budget, a throttle, a provider."""
+    manual = Config(curation=replace(CurationSettings(), mode="manual"))
+    world = World(tmp_path, clock, [everything], config=manual)
+    said = world.transcript().user(FIRST)
+    world.finalize(said)
+
+    world.restart(config=Config(privacy=PrivacySettings(exclude=(str(world.project),))))
+    job = world.finalize(said.user(SECOND))
+
+    assert outcome_of(job, world) == ("nothing.said", 0, [])
+
+
+def test_words_that_a_setting_left_waiting_can_be_asked_for(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """The same end again: the job that was over is opened again, for a person only."""
+    manual = Config(curation=replace(CurationSettings(), mode="manual"))
+    world = World(tmp_path, clock, [everything], config=manual)
+    said = world.transcript().user(FIRST)
+    job = world.finalize(said)
+
+    assert not world.enqueue(said).created
+    again = world.finalize(said, trigger="cli")
+
+    assert again.id == job.id
+    assert outcome_of(again, world) == ("notes.written", 1, [FIRST])
+
+
+def test_a_transcript_that_comes_back_is_read_after_all(tmp_path: Path, clock: FakeClock) -> None:
+    """It was gone when its job ran; the same end told again is not lost."""
+    world = World(tmp_path, clock, [everything])
+    said = world.transcript().user(FIRST)
+    enqueued = world.enqueue(said)
+    away = said.path.rename(tmp_path / "away")
+    world.work()
+    assert enqueued.job is not None
+    assert world.job(enqueued.job).outcome_code == "transcript.gone"
+
+    away.rename(said.path)
+    world.finalize(said)
+
+    assert world.bodies() == [FIRST]
+
+
+def test_a_session_excluded_while_it_is_read_is_not_written(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """The answer that comes after is for nothing."""
+    world = World(tmp_path, clock)
+
+    def excluded_meanwhile(request: Request) -> str:
+        world.ledger.exclude("claude-code", "s1", "session.excluded")
+        return everything(request)
+
+    world.model._script = [excluded_meanwhile]
+    job = world.finalize(world.transcript().user(FIRST))
+
+    assert (job.status, job.outcome_code) == ("cancelled", "session.excluded")
+    assert world.bodies() == []
+
+
+def test_a_directory_that_cannot_exist_does_not_hold_up_its_session(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """No settings can lie in a path that is too long; the other messages are read all the same."""
+    world = World(tmp_path, clock, [everything])
+
+    job = world.finalize(world.transcript().user(SECOND, cwd="/" + "a" * 300).user(FIRST))
+
+    assert (job.status, job.outcome_code) == ("completed", "notes.written")
+    assert world.bodies() == [FIRST]

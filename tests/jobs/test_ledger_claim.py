@@ -502,3 +502,19 @@ def test_a_claim_never_scans_the_table(ledger: Ledger, statement: str) -> None:
     assert tables and all(" USING " in step for step in tables), plan
     used = {"CLAIM": "job_ready", "ANY_DUE": "job_ready", "EXPIRED": "job_"}
     assert used[statement] in plan
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("cli", "asked"), ("hook", "stop")), (("hook", "compact"), ("hook", "stop"))],
+)
+def test_a_merged_extract_keeps_the_stronger_request(
+    ledger: Ledger, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    """What a person or a compaction asked for is not throttled because a run ended too."""
+    for trigger, reason in (first, second):
+        enqueue(ledger, kind="extract", trigger=trigger, reason=reason)
+
+    (job,) = ledger.records.jobs()
+
+    assert (job.trigger, job.reason) == first
