@@ -24,10 +24,10 @@ _FIRST_STATE = {"apply": "planned", "review": "pending", "ignore": "ignored"}
 _INSERT = """
 insert into candidate (id, job_id, agent, session, first, last, ordinal, statement, category,
     explicitness, sensitivity, confidence, evidence, risk, decision, reason, detail, state, store,
-    path, created_at)
+    path, draft, created_at)
 values (:id, :job, :agent, :session, :first, :last, :ordinal, :statement, :category,
     :explicitness, :sensitivity, :confidence, :evidence, :risk, :decision, :reason, :detail, :state,
-    :store, :path, :now)
+    :store, :path, :draft, :now)
 """
 #: Those of a slice that its plan was to apply. Guard of all that follows: still planned.
 _PLANNED = """
@@ -61,6 +61,7 @@ def keep(
             state=_FIRST_STATE[candidate.decision],
             store=candidate.store,
             path=candidate.path,
+            draft=candidate.draft,
             now=now,
         )
 

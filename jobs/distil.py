@@ -284,7 +284,7 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
         wait_seconds=WRITER_WAIT_SECONDS,
     )
     place.ledger.advance(
-        attempt.job, plan.slice, changed=applied.changed, appended=applied.appended
+        attempt.job, plan.scope, changed=applied.changed, appended=applied.appended
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Status = Literal["pending", "running", "completed", "failed", "cancelled"]
-KindName = Literal["finalize", "extract"]
+KindName = Literal["finalize", "extract", "consolidate"]
 
 #: Operational codes: outcomes, errors, reasons to wait. Never free text.
 CODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -32,13 +32,18 @@ class Kind:
     priority: int
     #: Failures of its own after which the job is given up.
     max_failures: int
-    #: Seconds of the monotonic clock one slice may take.
+    #: Seconds of the monotonic clock one slice, or one consolidation, may take.
     limit_seconds: float
+    #: What it works on, and what one at a time may run for.
+    about: Literal["session", "store"] = "session"
 
 
 KINDS: dict[str, Kind] = {
     "finalize": Kind("finalize", priority=10, max_failures=5, limit_seconds=600),
     "extract": Kind("extract", priority=20, max_failures=3, limit_seconds=600),
+    "consolidate": Kind(
+        "consolidate", priority=40, max_failures=3, limit_seconds=900, about="store"
+    ),
 }
 
 
@@ -148,3 +153,8 @@ def check_code(code: str) -> str:
 def serial_key(agent: str, session: str) -> str:
     """What at most one running job may hold: one session's words are read by one at a time."""
     return f"session:{agent}/{session}"
+
+
+def store_key(store: str) -> str:
+    """The same for work on a whole store, by the store's key."""
+    return f"store:{store}"

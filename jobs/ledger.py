@@ -53,7 +53,16 @@ from memoryd.jobs import statements as sql
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.database import Database
-from memoryd.jobs.job import KINDS, Job, Kind, check_code, job_from_row, new_job, serial_key
+from memoryd.jobs.job import (
+    KINDS,
+    Job,
+    Kind,
+    check_code,
+    job_from_row,
+    new_job,
+    serial_key,
+    store_key,
+)
 from memoryd.jobs.records import Records
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock
@@ -148,7 +157,7 @@ class Ledger:
         an extract that is still pending reads further instead of being doubled. Raises
         ``UsageError`` for what a row cannot hold.
         """
-        properties = _checked_kind(kind, cutoff, (agent, session, transcript, cwd))
+        properties = _checked_kind(kind, "session", cutoff, (agent, session, transcript, cwd))
         now = self.clock.now_ms()
         values = {
             "id": uuid7(now),
@@ -156,6 +165,7 @@ class Ledger:
             "kind": kind,
             "idempotency_key": f"{kind}:{agent}/{session}@{cutoff}",
             "serial_key": serial_key(agent, session),
+            "project": None,
             "agent": agent,
             "session": session,
             "trigger": check_code(trigger),
@@ -187,6 +197,38 @@ class Ledger:
                 now=now,
             )
             return Enqueued(self.records.by_key(str(values["idempotency_key"])), again)
+
+    def enqueue_store(
+        self, kind: str, store: str, *, key: str, trigger: str, reason: str = ""
+    ) -> Enqueued:
+        """Make a job for the store of a project; on disk when this returns.
+
+        ``key`` is what it is known by (a date, a uuid): the same one twice makes one job. Raises
+        ``UsageError`` for what a row cannot hold.
+        """
+        properties = _checked_kind(kind, "store", 0, (store, key))
+        now = self.clock.now_ms()
+        values = {
+            "id": uuid7(now),
+            "home": self.home,
+            "kind": kind,
+            "idempotency_key": f"{kind}:{store}@{key}",
+            "serial_key": store_key(store),
+            "project": store,
+            "agent": "",
+            "session": "",
+            "trigger": check_code(trigger),
+            "reason": reason and check_code(reason),
+            "cutoff": 0,
+            "payload": "{}",
+            "priority": properties.priority,
+            "max_failures": properties.max_failures,
+            "now": now,
+        }
+        with self.db.writing(durable=True):
+            if self._won(sql.INSERT, **values):
+                return Enqueued(new_job(values), True)
+            return Enqueued(self.records.by_key(str(values["idempotency_key"])), False)
 
     def _see_rollout(
         self, agent: str, session: str, transcript: str, cwd: str, cutoff: int, now: int
@@ -456,11 +498,12 @@ class Ledger:
         Raises ``LeaseLost`` when any of them does not hold.
         """
         now = self.clock.now_ms()
-        part = plan.slice
+        part = plan.scope
         fence = {"id": job.id, "attempt": job.attempt}
         with self.db.writing(durable=True):
             held = self.db.rows(sql.HELD, **fence)
-            if not held or self.cursor(part.agent, part.session) != part.first - 1:
+            begins = plan.slice is None or self.cursor(part.agent, part.session) == part.first - 1
+            if not held or not begins:
                 raise LeaseLost(f"slice {part} is not job {job.id}'s any more")
             kept = self._won(
                 sql.KEEP_PLAN,
@@ -507,6 +550,32 @@ class Ledger:
                 self._end_attempt(job, "completed", outcome, now)
         seams.reach("cursor.advanced")
 
+    def finish_plan(
+        self,
+        job: Job,
+        plan: Plan,
+        *,
+        outcome: str | None,
+        changed: Iterable[str] = (),
+    ) -> None:
+        """Clear the applied plan of a store; with ``outcome`` also end the job.
+
+        ``changed`` are ids of candidates that met a person's edit. One transaction; raises
+        ``LeaseLost`` when the fence no longer matches, and then nothing is recorded.
+        """
+        now = self.clock.now_ms()
+        ending = sql.COMPLETE if outcome is not None else sql.PROGRESS
+        with self._fenced(ending, job, now=now, outcome=outcome and check_code(outcome)):
+            self.db.change(
+                "delete from plan where serial_key = :serial_key and job_id = :planned",
+                serial_key=job.serial_key,
+                planned=plan.job,
+            )
+            candidates_kept.settle(self.db, plan.scope, changed=changed, appended=())
+            if outcome is not None:
+                self._end_attempt(job, "completed", outcome, now)
+        seams.reach("plan.finished")
+
     def _move_cursor(self, part: SliceRange, now: int) -> None:
         moved = self._won(
             sql.MOVE_CURSOR,
@@ -552,8 +621,11 @@ class Ledger:
             part = self._failing_slice(job) if skip else None
             self._absorb(job, now)
             self.db.change(sql.RETRY, id=job.id, now=now)
-            if part is not None and self.cursor(job.agent, job.session) == part.first - 1:
-                self._move_cursor(part, now)
+            if part is None:
+                return True
+            if not part.agent or self.cursor(job.agent, job.session) == part.first - 1:
+                if part.agent:
+                    self._move_cursor(part, now)
                 self.db.change("delete from plan where serial_key = :key", key=job.serial_key)
                 candidates_kept.skip(self.db, part)
             return True
@@ -561,7 +633,7 @@ class Ledger:
     def _failing_slice(self, job: Job) -> SliceRange | None:
         plan = self.standing_plan(job)
         if plan is not None:
-            return plan.slice
+            return plan.scope
         rows = self.db.rows(
             "select slice_first, slice_last from job where id = :id and slice_first is not null",
             id=job.id,
@@ -605,11 +677,13 @@ class Ledger:
         return not self.db.rows(sql.ANY_BUSY, **self._times())
 
 
-def _checked_kind(kind: str, cutoff: int, texts: tuple[str, ...]) -> Kind:
+def _checked_kind(kind: str, about: str, cutoff: int, texts: tuple[str, ...]) -> Kind:
     """The properties of ``kind``. Raises ``UsageError`` for a request that no row can hold."""
-    if kind not in KINDS:
+    kinds = [name for name, known in KINDS.items() if known.about == about]
+    if kind not in kinds:
         raise UsageError(
-            f"there is no kind of job {clip(kind, 40)!r}", hint=f"one of: {', '.join(KINDS)}"
+            f"there is no kind of job about a {about} {clip(kind, 40)!r}",
+            hint=f"one of: {', '.join(kinds)}",
         )
     if not 0 <= cutoff < 1 << 63:
         raise UsageError(f"a cutoff is a number of bytes, not {clip(str(cutoff), 40)}")

@@ -154,8 +154,47 @@ create table breaker (
 );
 """
 
+_SECOND = """
+alter table candidate add column draft text;
+create index candidate_pending on candidate (store, created_at) where state = 'pending';
+create index candidate_note on candidate (store, path);
+
+alter table rollout add column extracts integer not null default 0;
+
+create table injection (
+    id text primary key,
+    agent text not null,
+    session text not null,
+    store text not null,
+    note text not null,
+    message text not null,
+    shown_at bigint not null,
+    used_at bigint
+);
+create unique index injection_shown on injection (agent, session, message, store, note);
+create index injection_session on injection (agent, session, note);
+
+create table usage (
+    store text not null,
+    note text not null,
+    shown bigint not null default 0,
+    used bigint not null default 0,
+    last_used_at bigint not null default 0,
+    primary key (store, note)
+) without rowid;
+
+create table consolidation (
+    store text primary key,
+    last_run_at bigint not null default 0,
+    outcome text,
+    retry_at bigint not null default 0,
+    looked_at bigint not null default 0,
+    empty_runs integer not null default 0
+) without rowid;
+"""
+
 #: One script a migration, applied in order; never changed once released.
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 
 
 def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:

@@ -20,10 +20,10 @@ _EXPIRED = "(lease_expires_at <= :now or lease_expires_at > :lease_horizon)"
 _DUE = "(run_at <= :now or run_at > :run_horizon)"
 
 _MAKE = """
-insert into job (id, home, kind, idempotency_key, serial_key, agent, session, trigger, reason,
-    cutoff, payload, priority, status, run_at, max_failures, created_at, updated_at)
-values (:id, :home, :kind, :idempotency_key, :serial_key, :agent, :session, :trigger, :reason,
-    :cutoff, :payload, :priority, 'pending', :now, :max_failures, :now, :now)
+insert into job (id, home, kind, idempotency_key, serial_key, project, agent, session, trigger,
+    reason, cutoff, payload, priority, status, run_at, max_failures, created_at, updated_at)
+values (:id, :home, :kind, :idempotency_key, :serial_key, :project, :agent, :session, :trigger,
+    :reason, :cutoff, :payload, :priority, 'pending', :now, :max_failures, :now, :now)
 """
 
 #: Makes a job; guard: its idempotency key is new.

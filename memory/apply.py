@@ -131,23 +131,33 @@ def _require_writable(store: Store, operation: Operation) -> None:
 def _apply_to(store: Store, plan: Plan, now_ms: int, planned: Collection[str]) -> Commit:
     baseline = Baseline(store)
     baseline.ensure()
-    before = baseline.with_trailer("Memoryd-Slice", str(plan.slice))
+    mark = _mark(plan)
+    before = baseline.with_trailer(*mark)
     if before:
         return before[0]
     operations = [each for each in plan.operations if each.store == store.key]
     work = _Work(store, baseline, operations, now_ms, planned)
     for at, operation in enumerate(operations):
         _perform(work, at, operation)
+    job = ("Memoryd-Job", plan.job)
     trailers = [
-        ("Memoryd-Job", plan.job),
-        ("Memoryd-Slice", str(plan.slice)),
+        job,
+        *((mark,) if mark != job else ()),
         ("Memoryd-Provider", plan.provider),
         *((_CHANGED, candidate) for candidate in work.changed),
         *((_APPENDED, candidate) for candidate in work.appended),
     ]
-    made = baseline.commit(work.left, _subject(work), trailers, now_ms=now_ms)
+    subject = plan.subject or _subject(work)
+    made = baseline.commit(work.left, subject, trailers, now_ms=now_ms)
     seams.reach("store.committed")
     return Commit(made, "memoryd", now_ms, "", tuple(trailers))
+
+
+def _mark(plan: Plan) -> tuple[str, str]:
+    """The trailer by which a second call knows that the plan was committed."""
+    if plan.slice is None:
+        return "Memoryd-Job", plan.job
+    return "Memoryd-Slice", str(plan.slice)
 
 
 def _subject(work: _Work) -> str:

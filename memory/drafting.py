@@ -21,6 +21,7 @@ from memoryd.memory.notes import ARCHIVE, Note
 from memoryd.memory.plan import Operation
 from memoryd.memory.policy import Judged, with_decision
 from memoryd.memory.prompt import BODY_CHARACTERS
+from memoryd.memory.proposals import FactProposal, to_json
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, slug
@@ -68,10 +69,20 @@ class Draft:
 
 
 def draft(judged: Iterable[Judged], stock: Stock) -> Draft:
-    """What the candidates decided ``apply`` become; the others pass through unchanged."""
+    """What the candidates decided ``apply`` become; those in review keep what they would write."""
     desk = _Desk(stock)
-    settled = tuple(desk.place(one) if one.candidate.decision == "apply" else one for one in judged)
+    placed = (desk.place(one) if one.candidate.decision == "apply" else one for one in judged)
+    settled = tuple(_proposed(one) for one in placed)
     return Draft(desk.operations(), settled)
+
+
+def _proposed(judged: Judged) -> Judged:
+    """A candidate in review with what a person's yes would write."""
+    fact, checked = judged.fact, judged.checked
+    if judged.candidate.decision != "review" or fact is None or checked is None:
+        return judged
+    proposal = FactProposal(fact.statement, fact.category, fact.note, fact.relation, checked.at_ms)
+    return replace(judged, candidate=replace(judged.candidate, draft=to_json(proposal)))
 
 
 @dataclass

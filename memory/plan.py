@@ -1,4 +1,4 @@
-"""What a slice is to become: operations on files, each tied to the bytes it was decided on.
+"""What a slice, or a store, is to become: operations on files, each tied to the bytes it found.
 
 A plan is recorded in the ledger before anything is written, so that a retry applies it without
 asking a model again. It holds whole file contents: what is in it has been redacted and checked.
@@ -47,12 +47,23 @@ class Operation:
 
 @dataclass(frozen=True)
 class Plan:
-    """The operations of one slice, in the order in which they are applied."""
+    """The operations of one slice, or of one consolidation, in the order in which they are applied.
+
+    A consolidation has no slice (None): its job makes one plan, and ``snapshot`` is the commit it
+    was decided on. ``subject`` is the commit's first line; empty: made from the files' names.
+    """
 
     job: str
-    slice: SliceRange
+    slice: SliceRange | None
     provider: str
     operations: tuple[Operation, ...]
+    subject: str = ""
+    snapshot: str = ""
+
+    @property
+    def scope(self) -> SliceRange:
+        """What its candidates and its row in the ledger are kept under."""
+        return self.slice or SliceRange("", self.job, 0, 0)
 
     def to_json(self) -> str:
         """The form kept in the ledger."""

@@ -96,7 +96,8 @@ class Candidate:
     """A fact after policy, kept for ``show``; ``statement`` is redacted.
 
     ``reason`` is a code of ``REASONS``, ``detail`` one line for a person. ``store`` is a project's
-    key and ``path`` the note's file, both None while it has no home.
+    key and ``path`` the note's file, both None while it has no home. ``draft`` is what applying it
+    would write, as JSON (``memory/proposals.py``), kept only for one in review.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Candidate:
     risk: str
     store: str | None = None
     path: str | None = None
+    draft: str | None = None
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,7 @@ class MadeCandidate:
     risk: str = "low"
     store: str | None = "-code"
     path: str | None = "user/tabs.md"
+    draft: str | None = None
 
 
 def record(ledger: Ledger, job: Job, candidates: Iterable[MadeCandidate] = ()) -> Plan:

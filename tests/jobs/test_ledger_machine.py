@@ -120,7 +120,7 @@ class Queue(RuleBasedStateMachine):
         ledger, job = self.one_of(back)
         plan = ledger.standing_plan(job)
         first = ledger.cursor(job.agent, job.session) + 1
-        part = plan.slice if plan else part_of(job, first, first + 1)
+        part = plan.scope if plan else part_of(job, first, first + 1)
         outcome = "session.distilled" if last else None
         if self.holds(job):
             ledger.advance(job, part, outcome=outcome)

@@ -63,7 +63,7 @@ def test_another_job_of_the_session_settles_the_plan(ledger: Ledger, clock: Fake
     heir = claim(ledger)
     assert ledger.standing_plan(heir) == plan
 
-    ledger.advance(heir, plan.slice)
+    ledger.advance(heir, plan.scope)
 
     assert ledger.standing_plan(heir) is None
     assert ledger.cursor(heir.agent, heir.session) == 10

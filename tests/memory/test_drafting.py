@@ -22,6 +22,7 @@ from memoryd.memory.files import sha256
 from memoryd.memory.known import known_in
 from memoryd.memory.notes import Note, new_note, parse
 from memoryd.memory.policy import decide
+from memoryd.memory.proposals import FactProposal, from_json
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.values import distinct_values, loses
 
@@ -302,8 +303,8 @@ def test_a_second_contradiction_of_one_note_asks_a_person() -> None:
     assert reasons == ["policy.passed", "conflict"]
 
 
-def test_what_is_not_applied_passes_through() -> None:
-    """Review and ignore draft nothing."""
+def test_a_candidate_in_review_keeps_what_it_would_write() -> None:
+    """Review drafts no operation; the note, its relation and its age wait with the candidate."""
     judged = decide(
         [Answer((_fact("Use pnpm."),), (), whole=True)],
         [_MESSAGE],
@@ -314,7 +315,11 @@ def test_what_is_not_applied_passes_through() -> None:
 
     drafted = draft(judged, Stock(store.notes, store.read, lambda s, p: False, [], "s", _NOW))
 
-    assert (drafted.operations, drafted.judged) == ((), judged)
+    assert drafted.operations == ()
+    kept = from_json(drafted.judged[0].candidate.draft or "")
+    assert isinstance(kept, FactProposal)
+    assert (kept.statement, kept.relation.kind) == ("Use pnpm.", "new")
+    assert kept.at_ms == _MESSAGE.at_ms
 
 
 def test_a_line_joins_a_list_as_an_item() -> None:
