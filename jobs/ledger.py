@@ -52,6 +52,7 @@ from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
+from memoryd.jobs.consolidations import Consolidations
 from memoryd.jobs.database import Database
 from memoryd.jobs.job import (
     KINDS,
@@ -99,7 +100,8 @@ class Enqueued:
 class Ledger:
     """The ledger of one home. Use from any thread; each thread has a connection of its own.
 
-    ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask.
+    ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask,
+    ``consolidations`` when each store was last consolidated.
     ``alive``, where the process sets it, names the attempts it is working on now: a rescue renews
     those (a laptop that slept looks like a lease that ran out) instead of taking them away.
     """
@@ -112,6 +114,7 @@ class Ledger:
         self.records = Records(self.db)
         self.budget = Budget(self.db, clock)
         self.breakers = Breakers(self.db, clock)
+        self.consolidations = Consolidations(self.db)
         self.alive: Callable[[], Iterable[Job]] = tuple
         self._rng = random.Random()
 
@@ -550,31 +553,31 @@ class Ledger:
                 self._end_attempt(job, "completed", outcome, now)
         seams.reach("cursor.advanced")
 
-    def finish_plan(
-        self,
-        job: Job,
-        plan: Plan,
-        *,
-        outcome: str | None,
-        changed: Iterable[str] = (),
-    ) -> None:
-        """Clear the applied plan of a store; with ``outcome`` also end the job.
+    def finish_plan(self, job: Job, plan: Plan, *, changed: Iterable[str] = ()) -> None:
+        """Clear the applied plan of a store; the job goes on.
 
         ``changed`` are ids of candidates that met a person's edit. One transaction; raises
         ``LeaseLost`` when the fence no longer matches, and then nothing is recorded.
         """
-        now = self.clock.now_ms()
-        ending = sql.COMPLETE if outcome is not None else sql.PROGRESS
-        with self._fenced(ending, job, now=now, outcome=outcome and check_code(outcome)):
+        with self._fenced(sql.PROGRESS, job, now=self.clock.now_ms()):
             self.db.change(
                 "delete from plan where serial_key = :serial_key and job_id = :planned",
                 serial_key=job.serial_key,
                 planned=plan.job,
             )
             candidates_kept.settle(self.db, plan.scope, changed=changed, appended=())
-            if outcome is not None:
-                self._end_attempt(job, "completed", outcome, now)
         seams.reach("plan.finished")
+
+    def complete_store(self, job: Job, outcome: str, *, empty: bool) -> None:
+        """End the consolidation of a store, ``empty`` where it changed nothing.
+
+        The next one is due counted from when this one began. Raises ``LeaseLost``.
+        """
+        now = self.clock.now_ms()
+        with self._fenced(sql.COMPLETE, job, outcome=check_code(outcome), now=now):
+            began = job.started_at or now
+            self.consolidations.ran(job.project or "", began, outcome, empty=empty)
+            self._end_attempt(job, "completed", outcome, now)
 
     def _move_cursor(self, part: SliceRange, now: int) -> None:
         moved = self._won(

@@ -187,7 +187,6 @@ create table consolidation (
     store text primary key,
     last_run_at bigint not null default 0,
     outcome text,
-    retry_at bigint not null default 0,
     looked_at bigint not null default 0,
     empty_runs integer not null default 0
 ) without rowid;

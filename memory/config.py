@@ -29,6 +29,12 @@ class MemorySettings:
     auto_extract: bool = True
     #: Runs of one session between two extractions (at least 1).
     extract_every_n_runs: int = 8
+    #: Consolidate a project's notes by itself, at most once a day.
+    auto_consolidate: bool = True
+    #: Hours between two consolidations of a project.
+    consolidate_min_hours: float = 24
+    #: Sessions of two runs or more that must have been since the last one (at least 1).
+    consolidate_min_sessions: int = 5
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,8 @@ class Config:
 #: Inclusive bounds of the numbers, by section and key.
 _BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
     ("memory", "extract_every_n_runs"): (1, 10_000),
+    ("memory", "consolidate_min_hours"): (0, 10_000),
+    ("memory", "consolidate_min_sessions"): (1, 10_000),
     ("curation", "auto_apply_min_confidence"): (0, 1),
     ("provider", "timeout_seconds"): (1, 540),
     ("provider", "daily_calls"): (0, 1_000_000),

@@ -50,6 +50,7 @@ class ScriptedModel:
 
     name = "scripted"
     costs = True
+    consolidates = True
 
     def __init__(self, script: Iterable[str | Exception | Callable[[Request], str]] = ()) -> None:
         self._script = list(script)

@@ -31,6 +31,7 @@ from memoryd.sessions import schema
 from memoryd.sessions.database import Database
 from memoryd.sessions.recording import Recording
 from memoryd.sessions.stored import (
+    ActiveSession,
     Batch,
     HistoryCounts,
     Progress,
@@ -161,6 +162,18 @@ class History:
         with self._database.reading() as cursor:
             rows = cursor.execute(f"{schema.SESSION} {which}", values).fetchall()
             return [_stored_session(cursor, row) for row in rows]
+
+    def active_since(self, since_ms: int, turns: int) -> dict[str, list[ActiveSession]]:
+        """By project, the root sessions active after ``since_ms`` with ``turns`` runs in it.
+
+        The last active first.
+        """
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.ACTIVE, (since_ms, turns)).fetchall()
+        found: dict[str, list[ActiveSession]] = {}
+        for project, *session in rows:
+            found.setdefault(project, []).append(ActiveSession(*session))
+        return found
 
     def counts(self) -> HistoryCounts:
         """How much is kept, for ``status``."""

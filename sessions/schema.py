@@ -165,6 +165,16 @@ PROJECTS = """
     where session_id = ? and state = 'live' and project <> '' order by project
 """
 
+#: Root sessions that were active later than ?, by project, with at least ? turns of a person there.
+ACTIVE = """
+    select message.project, session.agent, session.session, session.last_active_ms
+    from session join message on message.session_id = session.id
+    where session.kind = 'root' and session.last_active_ms > ? and message.role = 'user'
+      and message.part = 1 and message.state = 'live' and message.project <> ''
+    group by message.project, session.id having count(*) >= ?
+    order by session.last_active_ms desc, session.id desc
+"""
+
 COUNTS = """
     select agent, count(*), sum(kind = 'root'), sum(bad_lines) from session group by agent
     order by agent

@@ -51,6 +51,15 @@ class StoredSession:
 
 
 @dataclass(frozen=True)
+class ActiveSession:
+    """A session in which a person worked on a project, and when it was last active."""
+
+    agent: str
+    session: str
+    last_active_ms: int
+
+
+@dataclass(frozen=True)
 class HistoryCounts:
     """How much the session history holds; ``by_agent`` counts sessions."""
 

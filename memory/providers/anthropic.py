@@ -18,6 +18,7 @@ class AnthropicProvider:
 
     name = "anthropic"
     costs = True
+    consolidates = True
 
     def __init__(
         self, settings: ProviderSettings, environ: Mapping[str, str], clock: Clock | None = None

@@ -62,6 +62,11 @@ class Provider(Protocol):
         """Whether its calls are counted against the day's budget."""
         ...
 
+    @property
+    def consolidates(self) -> bool:
+        """Whether it can say how a store of notes is to be consolidated."""
+        ...
+
     def complete(self, request: Request) -> Reply:
         """Answer one request; see the class for what it raises."""
         ...

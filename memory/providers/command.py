@@ -35,6 +35,7 @@ class CommandProvider:
 
     name = "command"
     costs = True
+    consolidates = True
 
     def __init__(self, settings: ProviderSettings, environ: Mapping[str, str]) -> None:
         self._command = settings.command

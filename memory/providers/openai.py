@@ -24,6 +24,7 @@ class OpenAIProvider:
 
     name = "openai"
     costs = True
+    consolidates = True
 
     def __init__(
         self, settings: ProviderSettings, environ: Mapping[str, str], clock: Clock | None = None

@@ -52,6 +52,7 @@ class RulesProvider:
 
     name = "rules"
     costs = False
+    consolidates = False
 
     def complete(self, request: Request) -> Reply:
         """The facts of the request's user messages, each statement once. Never raises."""

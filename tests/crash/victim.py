@@ -26,6 +26,7 @@ class Counted:
 
     name = "scripted"
     costs = True
+    consolidates = True
 
     def __init__(self, calls: str) -> None:
         self.calls = calls

@@ -29,6 +29,7 @@ class Away:
 
     name = "scripted"
     costs = True
+    consolidates = True
 
     def __init__(self, clock: FakeClock, until_ms: int) -> None:
         self.clock, self.until_ms = clock, until_ms

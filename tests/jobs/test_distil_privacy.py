@@ -40,6 +40,7 @@ class Echo:
 
     name = "scripted"
     costs = True
+    consolidates = True
 
     def __init__(self, error: type[Exception] | None = None) -> None:
         self.error = error

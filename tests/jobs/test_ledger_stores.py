@@ -62,7 +62,8 @@ def test_the_plan_of_a_store_is_kept_and_finished(ledger: Ledger) -> None:
 
     ledger.record_plan(job, _plan(job.id), [MadeCandidate("c1"), MadeCandidate("c2")])  # type: ignore[list-item]
     standing = ledger.standing_plan(job)
-    ledger.finish_plan(job, _plan(job.id), outcome="store.consolidated", changed=["c2"])
+    ledger.finish_plan(job, _plan(job.id), changed=["c2"])
+    ledger.complete_store(job, "store.consolidated", empty=False)
 
     assert standing == _plan(job.id)
     assert ledger.standing_plan(job) is None
@@ -80,9 +81,26 @@ def test_an_attempt_that_lost_its_lease_finishes_no_plan(ledger: Ledger) -> None
     ledger.rescue(everything=True)
 
     with pytest.raises(LeaseLost):
-        ledger.finish_plan(job, _plan(job.id), outcome="store.consolidated")
+        ledger.finish_plan(job, _plan(job.id))
+    with pytest.raises(LeaseLost):
+        ledger.complete_store(job, "store.consolidated", empty=False)
 
     assert ledger.standing_plan(job) == _plan(job.id)
+
+
+def test_empty_runs_in_a_row_are_counted(ledger: Ledger) -> None:
+    """One that changed something begins the count anew; the last run is when it began."""
+    counted = []
+    for key, empty in (("1", True), ("2", True), ("3", False), ("4", True)):
+        ledger.enqueue_store("consolidate", "-code", key=key, trigger="daily")
+        job = ledger.claim("w")
+        assert job is not None
+        ledger.complete_store(job, "nothing.changed", empty=empty)
+        counted.append(ledger.consolidations.of("-code").empty_runs)
+
+    assert counted == [1, 2, 0, 1]
+    assert ledger.consolidations.of("-code").last_run_at == job.started_at
+    assert ledger.consolidations.of("-other").last_run_at == 0
 
 
 def test_what_a_store_could_not_be_made_into_is_skipped(ledger: Ledger) -> None:
