@@ -7,11 +7,11 @@ since then, which are counted at most every ten minutes. A check whose gates say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from memoryd.jobs.workplace import Workplace
+from memoryd.memory.clock import local_date
 from memoryd.memory.config import Config, load_project, switched_off
 from memoryd.memory.errors import ConfigError
 from memoryd.memory.log import logger
@@ -32,10 +32,11 @@ def check_stores(place: Workplace) -> int:
         return 0
     check = Check(place)
     made = 0
+    today = local_date(place.clock.now_ms())
     for store in Store.all(place.home):
         if not store.is_profile and check.refusal(store.key, throttled=True) is None:
             made += place.ledger.enqueue_store(
-                "consolidate", store.key, key=_today(place), trigger="daily"
+                "consolidate", store.key, key=today, trigger="daily"
             ).created
     return made
 
@@ -95,8 +96,3 @@ class Check:
         except ConfigError as error:
             logger().warning("project.config_unusable", store=store, reason=error.message)
             return None
-
-
-def _today(place: Workplace) -> str:
-    """The local date: a store is consolidated at most once on it."""
-    return datetime.fromtimestamp(place.clock.now_ms() / 1000).date().isoformat()

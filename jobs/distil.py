@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from memoryd.jobs import gates
@@ -20,21 +19,18 @@ from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.reading import read_slice, slice_of
 from memoryd.jobs.records import Rollout
+from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
 from memoryd.memory.apply import apply_plan
 from memoryd.memory.config import Config, load_project
-from memoryd.memory.edits import commit_person_edits
 from memoryd.memory.errors import ConfigError, TranscriptGone
 from memoryd.memory.plan import Plan, SliceRange
 from memoryd.memory.projects import Resolver, excluded
-from memoryd.memory.store import Store
 from memoryd.sessions.stored import StoredMessage
 
 #: Messages looked at to fill one slice.
 SLICE_MESSAGES = 500
-#: Two workers often end sessions of one project together: the second waits for a commit or two.
-WRITER_WAIT_SECONDS = 5.0
 #: Between two looks at a project whose own configuration cannot be used.
 PROJECT_CONFIG_WAIT_MS = 600_000
 
@@ -246,30 +242,13 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     chunks = slice_of(shown, attempt.resolver.resolve(attempt.cwd).key)
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
     ledger.begin_slice(job, first, last.seq, last.project)
-    _take_in_edits(attempt.place, {message.project for chunk in chunks for message in chunk})
+    take_in_edits(attempt.place, {message.project for chunk in chunks for message in chunk})
     read = read_slice(job, attempt.place, chunks, lambda: attempt.keeper.seconds_left(job))
     seams.reach("slice.read")
     ledger.record_plan(job, read.plan, read.candidates)
     _apply(attempt, read.plan)
     if read.stopped is not None:
         raise read.stopped
-
-
-def _take_in_edits(place: Workplace, projects: set[str]) -> None:
-    """What a person did to the stores counts before anything is decided on them.
-
-    No daemon may have run since: a note deleted by hand would be written again by the same words.
-    Raises ``StoreHeld`` where too much vanished at once: the job waits for the person.
-    """
-    planned = place.ledger.records.planned_contents()
-    for key in sorted(projects):
-        commit_person_edits(
-            Store.for_project(place.home, key),
-            now_ms=place.clock.now_ms(),
-            planned=planned,
-            spans=partial(place.ledger.records.evidence, key),
-            wait_seconds=WRITER_WAIT_SECONDS,
-        )
 
 
 def _apply(attempt: _Attempt, plan: Plan) -> None:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from memoryd.jobs.control import Snooze
 from memoryd.jobs.job import Job
+from memoryd.jobs.stores import by_person
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory import prompt
-from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.drafting import Stock, derived, draft
 from memoryd.memory.errors import BadAnswer, ProviderError
 from memoryd.memory.facts import Answer, Checked, Fact, SliceMessage, parse_answer
-from memoryd.memory.files import sha256
 from memoryd.memory.known import known_in
 from memoryd.memory.nearest import NearestNotes
 from memoryd.memory.notes import Note
@@ -200,13 +199,8 @@ class _Shelves:
 
     def _by_person(self, key: str, path: str) -> bool:
         """Whether a person changed the file last, committed as theirs yet or not."""
-        baseline = Baseline(self.store(key))
-        if baseline.last_author(path) == "person":
-            return True
-        data = self.store(key).read(path)
-        if data is None or baseline.files(None, path).get(path) == blob_id(data):
-            return False
-        return sha256(data) not in self._place.ledger.records.planned_contents()
+        planned = self._place.ledger.records.planned_contents
+        return by_person(self.store(key), planned)(path)
 
 
 @dataclass(frozen=True)
