@@ -18,6 +18,7 @@ from memoryd.memory.home import Home
 if TYPE_CHECKING:
     from memoryd.jobs.ledger import Ledger
     from memoryd.memory.config import Config
+    from memoryd.memory.store import Store
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -44,6 +45,32 @@ def home_option(command: _Command) -> _Command:
 def json_option(command: _Command) -> _Command:
     """``--json``: one JSON object instead of text."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
+
+
+def project_option(command: _Command) -> _Command:
+    """``--project``, for ``store_of``."""
+    return click.option(
+        "--project",
+        metavar="DIR",
+        help="The project by any directory in it, or by its key; else the current directory's.",
+    )(command)
+
+
+def store_of(home: Home, project: str | None) -> Store:
+    """The store of the project named by a directory or a key, or of the current directory."""
+    from memoryd.memory.projects import Resolver
+    from memoryd.memory.store import Store
+
+    if project and _is_key(home, project):
+        return Store.for_project(home, project)
+    directory = absolute(project) if project else Path.cwd()
+    resolver = Resolver(home, configuration(home).projects.worktrees)
+    return Store.for_project(home, resolver.resolve(os.fspath(directory)).key)
+
+
+def _is_key(home: Home, project: str) -> bool:
+    """Whether this names a project of the home rather than a directory (such as ``..``)."""
+    return "/" not in project and project not in {".", ".."} and (home.projects / project).is_dir()
 
 
 def say(values: dict[str, Any], text: str, as_json: bool) -> None:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import absolute, configuration, home_option, json_option, say, table
+from memoryd.cli.common import home_option, json_option, project_option, say, store_of, table
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from memoryd.memory.notes import Note
     from memoryd.memory.store import Store
-
-
-def _project_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--project",
-        metavar="DIR",
-        help="The project by any directory in it, or by its key; else the current directory's.",
-    )(command)
 
 
 @click.group(epilog="Example: memoryd memory list --all")
@@ -36,7 +23,7 @@ def memory() -> None:
 
 @memory.command("list", epilog="Example: memoryd memory list --all")
 @click.option("--all", "everywhere", is_flag=True, help="The notes of every project.")
-@_project_option
+@project_option
 @home_option
 @json_option
 def list_notes(everywhere: bool, project: str | None, home: Home, as_json: bool) -> None:
@@ -45,7 +32,7 @@ def list_notes(everywhere: bool, project: str | None, home: Home, as_json: bool)
 
     stores = [store for store in Store.all(home) if not store.is_profile]
     if not everywhere:
-        wanted = _store(home, project).key
+        wanted = store_of(home, project).key
         stores = [store for store in stores if store.key == wanted]
     found = [(store, note) for store in stores for note in store.notes() if not note.archived]
     rows = [
@@ -63,12 +50,12 @@ def list_notes(everywhere: bool, project: str | None, home: Home, as_json: bool)
 
 @memory.command(epilog="Example: memoryd memory show run-tests-with-make")
 @click.argument("name")
-@_project_option
+@project_option
 @home_option
 @json_option
 def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
     """Print the note NAME (or type/name) as it stands on disk."""
-    store = _store(home, project)
+    store = store_of(home, project)
     note = _find(store, name)
     data = store.read(note.path) or b""
     text = f"{store.root / note.path}\n\n{data.decode('utf-8', 'replace')}"
@@ -77,7 +64,7 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
 
 @memory.command(epilog="Example: memoryd memory delete run-tests-with-make")
 @click.argument("name")
-@_project_option
+@project_option
 @home_option
 @json_option
 def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
@@ -85,7 +72,7 @@ def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import delete_note
 
-    store = _store(home, project)
+    store = store_of(home, project)
     note = _find(store, name)
     spans = _spans(home, store, note)
     gone = delete_note(home, store, note.path, clock=SystemClock(), spans=spans)
@@ -113,23 +100,6 @@ def undo(reference: str, home: Home, as_json: bool) -> None:
     ]
     lines.append(f"`memoryd memory undo {undone.id[-8:]}` takes this back")
     say(asdict(undone), "\n".join(["undone, as new commits", *lines]), as_json)
-
-
-def _store(home: Home, project: str | None) -> Store:
-    """The store of the project named, or of the current directory."""
-    from memoryd.memory.projects import Resolver
-    from memoryd.memory.store import Store
-
-    if project and _is_key(home, project):
-        return Store.for_project(home, project)
-    directory = absolute(project) if project else Path.cwd()
-    resolver = Resolver(home, configuration(home).projects.worktrees)
-    return Store.for_project(home, resolver.resolve(os.fspath(directory)).key)
-
-
-def _is_key(home: Home, project: str) -> bool:
-    """Whether this names a project of the home rather than a directory (such as ``..``)."""
-    return "/" not in project and project not in {".", ".."} and (home.projects / project).is_dir()
 
 
 def _find(store: Store, name: str) -> Note:
