@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoryd.jobs.intake import Taken, take_in
+from memoryd.jobs.records import Rollout
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory.errors import TranscriptError, UsageError
 from memoryd.memory.log import logger
@@ -50,24 +51,26 @@ def _sessions(place: Workplace) -> Iterator[tuple[str, str, Path, str, int]]:
     from memoryd.sessions.agents import adapter_for, known
 
     agents = place.config.sessions.agents or known()
+    #: Known sessions whose transcript is not where it was, or was never seen.
+    lost: dict[tuple[str, str], Rollout] = {}
     seen: set[tuple[str, str]] = set()
     for rollout in place.ledger.records.rollouts():
-        seen.add((rollout.agent, rollout.session))
-        if rollout.excluded is None and rollout.agent in agents and rollout.transcript:
-            yield (
-                rollout.agent,
-                rollout.session,
-                Path(rollout.transcript),
-                rollout.cwd,
-                rollout.last_cutoff,
-            )
+        session = (rollout.agent, rollout.session)
+        seen.add(session)
+        if rollout.excluded is not None or rollout.agent not in agents:
+            continue
+        if not rollout.transcript or not _modified_ms(Path(rollout.transcript)):
+            lost[session] = rollout
+        else:
+            yield (*session, Path(rollout.transcript), rollout.cwd, rollout.last_cutoff)
     made_ms = place.home.identity.stat().st_mtime_ns // 1_000_000
     for agent in agents:
         for found in adapter_for(agent).discover(place.environ):
-            if (agent, found.session) in seen:
-                continue
-            if _modified_ms(found.path) >= made_ms:
-                yield agent, found.session, found.path, "", -1
+            session = (agent, found.session)
+            if session in lost:
+                yield (*session, found.path, lost[session].cwd, lost[session].last_cutoff)
+            elif session not in seen and _modified_ms(found.path) >= made_ms:
+                yield (*session, found.path, "", -1)
 
 
 def _is_idle(transcript: Path, last_cutoff: int, still_since: int) -> bool:

@@ -94,6 +94,36 @@ def test_a_transcript_that_grew_is_finalized_again(world: World) -> None:
     assert [len(asked.messages) for asked in world.model.requests] == [1, 1]
 
 
+def test_a_transcript_that_its_agent_moved_is_found_again(world: World) -> None:
+    """An agent archives a session and a person goes on with it there."""
+    said = still(world, world.transcript(CODEX, agent="codex").user(RULE), 31)
+    finalize_idle(world.place)
+    world.work()
+    archive = said.path.parents[4] / "archived_sessions"
+    archive.mkdir()
+    moved = replace(said, path=said.path.rename(archive / said.path.name))
+
+    still(world, moved.user("And use tabs."), 31)
+
+    assert finalize_idle(world.place) == 1
+    world.work()
+    assert [len(asked.messages) for asked in world.model.requests] == [1, 1]
+
+
+def test_a_session_known_without_a_transcript_is_found_where_its_agent_keeps_it(
+    world: World,
+) -> None:
+    """A hook told of the session before there was a file."""
+    world.ledger.enqueue(
+        "extract", "claude-code", "s1", cutoff=0, transcript="", cwd="", trigger="hook"
+    )
+    world.ledger.cancel(world.ledger.records.jobs()[0])
+
+    still(world, world.transcript().user(RULE), 31)
+
+    assert finalize_idle(world.place) == 1
+
+
 def test_what_grew_by_half_a_line_did_not_grow(world: World) -> None:
     """There is nothing more to read yet."""
     said = still(world, world.transcript().user(RULE), 31)
