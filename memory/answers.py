@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterator
 from typing import Any, get_args
 
+from memoryd.memory.answer_text import (
+    ANSWER_CHARACTERS,
+    complete_objects,
+    inner_values,
+    is_blank,
+    markdown,
+    one_line,
+    whole_values,
+)
 from memoryd.memory.facts import (
     Answer,
     Category,
@@ -22,22 +29,16 @@ from memoryd.memory.facts import (
     Sensitivity,
 )
 from memoryd.memory.scanner import redact
-from memoryd.memory.text import clip, fold, slug, without_surrogates
+from memoryd.memory.text import slug, without_surrogates
 
-ANSWER_CHARACTERS = 1 << 20
 ITEMS = 100
 STATEMENT_CHARACTERS = 500
 DESCRIPTION_CHARACTERS = 300
 CONTENT_BYTES = 8 << 10
 EVIDENCE_ITEMS = 8
 SPAN_CHARACTERS = 2_000
-_STARTS_TRIED = 64
-_SALVAGED = 400
 
-_DECODER = json.JSONDecoder()
-_FENCE = re.compile(r"```[a-zA-Z]{0,10}\s*\n(.*?)(?:\n\s*```|\Z)", re.DOTALL)
 _FACTS_KEY = re.compile(r'"facts"\s*:\s*\[')
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class _Bad(Exception):
@@ -70,27 +71,17 @@ def read(text: str) -> Answer:
 
 def _items(text: str) -> list[Any] | None:
     """The list of facts of the first well-formed object that has one, else None."""
-    fenced = [match[1] for match in _FENCE.finditer(text)][:_STARTS_TRIED]
-    for piece in (text, *fenced):
-        value = _decoded(piece.strip(), 0)
+    for value in whole_values(text):
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             return value
         if _has_facts(value):
             return list(value["facts"])
-    for start in _starts(text):
-        value = _decoded(text, start)
+    for value in inner_values(text):
         if _has_facts(value):
             return list(value["facts"])
         if _is_fact_list(value):
             return list(value)
     return None
-
-
-def _starts(text: str) -> Iterator[int]:
-    for count, match in enumerate(re.finditer(r"[\[{]", text)):
-        if count == _STARTS_TRIED:
-            return
-        yield match.start()
 
 
 def _has_facts(value: Any) -> bool:
@@ -103,42 +94,16 @@ def _is_fact_list(value: Any) -> bool:
     )
 
 
-def _decoded(text: str, start: int) -> Any:
-    """The JSON value that starts at ``start``; None where there is none that can be read."""
-    try:
-        return _DECODER.raw_decode(text, start)[0]
-    except (ValueError, RecursionError):  # no JSON, a number of a mile, nested without end
-        return None
-
-
 def _salvage(text: str) -> tuple[list[Any], int]:
-    """The complete objects of a list that is cut or broken, and how many were lost at least."""
+    """The complete facts of a list that is cut or broken, and how many were lost at least."""
     key = _FACTS_KEY.search(text)
-    position = key.end() if key else text.find("[") + 1
-    found: list[Any] = []
-    lost = 0
-    for _ in range(_SALVAGED):
-        position = text.find("{", position)
-        if position < 0:
-            break
-        try:
-            value, position = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            lost, position = lost + 1, position + 1
-            continue
-        if isinstance(value, dict) and "statement" in value:
-            found.append(value)
-    return found, lost
+    found, lost = complete_objects(text, key.end() if key else text.find("[") + 1)
+    return [value for value in found if "statement" in value], lost
 
 
 def _said(item: Any) -> str:
     statement = item.get("statement") if isinstance(item, dict) else None
-    return _line(statement, STATEMENT_CHARACTERS) if isinstance(statement, str) else ""
-
-
-def _line(text: str, limit: int) -> str:
-    """``text`` on one line of at most ``limit`` characters."""
-    return clip(fold(_CONTROL.sub(" ", without_surrogates(text[: limit * 8]))), limit)
+    return one_line(statement, STATEMENT_CHARACTERS) if isinstance(statement, str) else ""
 
 
 def _fact(item: Any) -> Fact:
@@ -148,7 +113,7 @@ def _fact(item: Any) -> Fact:
     if len(statement) > STATEMENT_CHARACTERS:
         raise _Bad("statement.too-long", f"it has more than {STATEMENT_CHARACTERS} characters")
     return Fact(
-        statement=_line(statement, STATEMENT_CHARACTERS),
+        statement=one_line(statement, STATEMENT_CHARACTERS),
         category=_one_of(Category, item, "category"),
         evidence=_evidence(item.get("evidence")),
         explicitness=_one_of(Explicitness, item, "explicitness"),
@@ -161,7 +126,7 @@ def _fact(item: Any) -> Fact:
 
 def _text(item: dict[str, Any], key: str) -> str:
     value = item.get(key)
-    if not isinstance(value, str) or not fold(_CONTROL.sub(" ", value)):
+    if not isinstance(value, str) or is_blank(value):
         raise _Bad("item.malformed", f"{key} is no text")
     return value
 
@@ -214,8 +179,8 @@ def _note(value: Any) -> NoteDraft | None:
         raise _Bad("note.too-long", f"its content has more than {CONTENT_BYTES} bytes")
     if kind not in get_args(DraftType):
         return None
-    clean = _CONTROL.sub("", without_surrogates(content)).replace("\r\n", "\n").strip()
-    line = _line(description, DESCRIPTION_CHARACTERS)
+    clean = markdown(content)
+    line = one_line(description, DESCRIPTION_CHARACTERS)
     if not clean or not line:
         return None
     # Before it is cut to a slug: a token without its capitals and underscores is still a token.
@@ -237,5 +202,5 @@ def _relation(value: Any) -> Relation:
         kinds: tuple[RelationKind, ...] = get_args(RelationKind)
         for known in kinds:
             if kind == known != "new" and isinstance(name, str) and name.strip():
-                return Relation(known, _line(name, 200))
+                return Relation(known, one_line(name, 200))
     return Relation("new")

@@ -423,9 +423,18 @@ class Baseline:
         """Put the tag on ``commit`` if it is still on ``found``. Raises ``BaselineError`` else."""
         self.git.ok("update-ref", SNAPSHOT_TAG, commit, found or _NOTHING)
 
-    def diff(self, since: str, until: str) -> bytes:
-        """The unified diff of the files of memory between two commits."""
-        return self.git.ok("diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", since, until)
+    def diff(self, since: str, until: str, *paths: str) -> bytes:
+        """The unified diff of the files of memory between two commits, all or these."""
+        command = ("diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff")
+        return self.git.ok(*command, since, until, "--", *paths)
+
+    def changed_between(self, since: str, until: str) -> dict[str, str]:
+        """The files of memory that differ between two commits: path to ``A``, ``M`` or ``D``."""
+        command = ("diff-tree", "-r", "-z", "--no-renames", "--name-status")
+        fields = self.git.ok(*command, since, until).split(b"\0")
+        pairs = zip(fields[0::2], fields[1::2], strict=False)
+        found = {os.fsdecode(name): status.decode() for status, name in pairs}
+        return {path: status for path, status in found.items() if self.store.holds(path)}
 
     def is_loose(self) -> bool:
         """Whether so many objects are loose that packing pays: by one of their 256 folders."""

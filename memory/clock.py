@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -45,3 +46,12 @@ def next_local_midnight_ms(now_ms: int) -> int:
 def iso(now_ms: int) -> str:
     """``now_ms`` as RFC 3339 UTC to the second, for people and file headers."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_ms / 1000))
+
+
+def instant_ms(text: str | None) -> int | None:
+    """Milliseconds of a date or an instant as notes hold them (no zone: UTC); None for neither."""
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

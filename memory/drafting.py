@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from memoryd.memory import notes
-from memoryd.memory.clock import iso
+from memoryd.memory.clock import instant_ms, iso
 from memoryd.memory.facts import Category, Checked, DraftType, Fact, NoteDraft
 from memoryd.memory.files import sha256
 from memoryd.memory.known import known_in
@@ -144,7 +143,7 @@ class _Desk:
         store = checked.project
         if self._stock.by_person(store, met.path):
             return with_decision(judged, "review", "person", f"a person changed {met.path} last")
-        age = _instant(met.valid_from or met.created)
+        age = instant_ms(met.valid_from or met.created)
         if age is not None and checked.at_ms is None:
             return with_decision(judged, "review", "age.unknown")
         if age is not None and checked.at_ms is not None and checked.at_ms < age:
@@ -307,12 +306,3 @@ def _placed(judged: Judged, path: str) -> Judged:
 
 def _iso(at_ms: int | None) -> str | None:
     return None if at_ms is None else iso(at_ms)
-
-
-def _instant(text: str | None) -> int | None:
-    """Milliseconds of a date or an instant as notes hold them; None where there is none."""
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1000)

@@ -17,7 +17,7 @@ def says_same(note: Note | ShownNote, statement: str, content: str = "") -> bool
     quotes, a bullet and the final stop. A part of a line is not enough: "use tabs" stands in
     "never use tabs".
     """
-    return not _keys(statement, content).isdisjoint(_told(note))
+    return not _keys(statement, content).isdisjoint(sayings(note))
 
 
 def known_in(notes_of: Callable[[str], Sequence[Note]]) -> Callable[[Fact, Checked], bool]:
@@ -31,7 +31,7 @@ def known_in(notes_of: Callable[[str], Sequence[Note]]) -> Callable[[Fact, Check
         store = checked.project
         if store not in told:
             current = (note for note in notes_of(store) if not note.archived)
-            told[store] = frozenset(key for note in current for key in _told(note))
+            told[store] = frozenset(key for note in current for key in sayings(note))
         content = fact.note.content if fact.note else ""
         return not _keys(fact.statement, content).isdisjoint(told[store])
 
@@ -42,6 +42,7 @@ def _keys(statement: str, content: str) -> frozenset[str]:
     return frozenset({statement_key(statement), statement_key(content)} - {""})
 
 
-def _told(note: Note | ShownNote) -> Iterator[str]:
+def sayings(note: Note | ShownNote) -> Iterator[str]:
+    """The keys (``text.statement_key``) of what ``note`` says: description, body, each line."""
     for text in (note.description, note.body, *note.body.splitlines()):
         yield statement_key(text)

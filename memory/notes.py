@@ -139,6 +139,11 @@ def file_name(name: str) -> str:
     return f"{slug(name, _NAME_CHARACTERS)}.md"
 
 
+def day(text: str) -> str | None:
+    """``text`` where it is a day that exists, ``YYYY-MM-DD`` (so not 2026-02-30), else None."""
+    return _time("happened_at", text)
+
+
 def new_note(
     *,
     name: str,

@@ -88,6 +88,19 @@ REASONS: dict[str, str] = {
     "conflict": "another fact of this session changes the same note",
     "age.unknown": "nobody knows whether it is newer than the note it meets",
     "changed": "the file was changed meanwhile",
+    "duplicate.notes": "notes that say the same become one",
+    "retention": "there are over 50 episodes: the least used and oldest go to the archive",
+    "superseded": "a note that said this was superseded",
+    "merge.unknown": "it names a note that does not exist",
+    "merge.not-shown": "it names a note that was not shown in full",
+    "merge.ambiguous": "two notes have the name it names",
+    "merge.no-target": "nothing is left that it could merge",
+    "merge.loop": "merges lead back to a note that they take away",
+    "merge.type": "an episode cannot take in what does not fade",
+    "merge.unrelated": "the notes are about different things",
+    "merge.loses-value": "a number, path or name that its notes hold would be lost",
+    "merge.shrinks": "over a quarter of what its notes say would be lost",
+    "asked.before": "a person was asked this before",
 }
 
 

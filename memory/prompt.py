@@ -26,7 +26,7 @@ ANSWER_TOKENS = 2_048
 TIMEOUT_SECONDS = 60.0
 _PROBLEMS = 8
 
-_TAGS = re.compile(r"<(?=/?(?:transcript|notes)\b)", re.IGNORECASE)
+_TAGS = re.compile(r"<(?=/?(?:transcript|notes|index|changes|suspects|sessions)\b)", re.IGNORECASE)
 
 SYSTEM = f"""\
 You read a piece of a conversation between a person and their coding agent, and pick out what a \
@@ -107,7 +107,7 @@ def corrective(request: Request, problems: Sequence[str]) -> Request:
 
 def render(message: SliceMessage) -> str:
     """One message as the prompt shows it: ``[m3] user: ...``, further lines indented."""
-    return f"[{message.label}] {message.role}: {_quoted(message.text)}"
+    return f"[{message.label}] {message.role}: {quoted(message.text)}"
 
 
 def chunks(
@@ -133,10 +133,10 @@ def chunks(
 def _note(note: ShownNote) -> str:
     body = clip(note.body, BODY_CHARACTERS)
     return (
-        f"[{note.name}] {note.type}: {_quoted(fold(note.description))}\n  {_quoted(body)}"
+        f"[{note.name}] {note.type}: {quoted(fold(note.description))}\n  {quoted(body)}"
     ).rstrip()
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """``text`` so that it neither closes a fence nor starts a line of the prompt's own."""
     return _TAGS.sub("&lt;", "\n  ".join(redact(text)[0].splitlines()))

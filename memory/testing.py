@@ -40,12 +40,16 @@ class FakeClock:
             self._now_ms += int(seconds * 1000)
 
 
+_NOTHING = {"extract": '{"facts": []}', "consolidate": '{"merges": []}'}
+
+
 class ScriptedModel:
     """A provider that answers from a queue of replies, exceptions or functions of the request.
 
     Each element is a string (the answer), an exception (raised) or a callable that takes the
     ``Request`` and returns a string. When the queue is empty the last element is used again;
-    with no script at all every answer is ``{"facts": []}``. ``requests`` keeps what was asked.
+    with no script at all every answer finds nothing: ``{"facts": []}``, or for a consolidation
+    ``{"merges": []}``. ``requests`` keeps what was asked.
     """
 
     name = "scripted"
@@ -61,7 +65,7 @@ class ScriptedModel:
         from memoryd.memory.providers.base import Reply
 
         self.requests.append(request)
-        step: str | Exception | Callable[[Request], str] = '{"facts": []}'
+        step: str | Exception | Callable[[Request], str] = _NOTHING[request.purpose]
         if self._script:
             step = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         if isinstance(step, Exception):

@@ -29,14 +29,22 @@ def distinct_values(text: str) -> frozenset[str]:
     return frozenset(exact | ticked) - {""}
 
 
-def loses(old: str, new: str) -> bool:
-    """Whether ``new`` lacks a distinct value of ``old``, or more than a quarter of its words."""
-    if not all(_holds(new, value) for value in distinct_values(old)):
-        return True
+def lacks_value(old: str, new: str) -> bool:
+    """Whether ``new`` lacks a distinct value of ``old``."""
+    return not all(holds(new, value) for value in distinct_values(old))
+
+
+def shrinks(old: str, new: str) -> bool:
+    """Whether ``new`` lacks more than a quarter of the words of ``old``, each counted once."""
     before, after = set(words(old)), set(words(new))
     return len(before - after) * 4 > len(before)
 
 
-def _holds(text: str, value: str) -> bool:
+def loses(old: str, new: str) -> bool:
+    """Whether ``new`` lacks a distinct value of ``old``, or more than a quarter of its words."""
+    return lacks_value(old, new) or shrinks(old, new)
+
+
+def holds(text: str, value: str) -> bool:
     """Whether ``value`` stands in ``text`` as itself and not inside a longer value."""
     return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\w)", text) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from memoryd.memory.facts import SliceMessage
 
@@ -24,7 +24,8 @@ class ShownNote:
 class Request:
     """One call. ``messages`` and ``notes`` are what ``prompt`` shows, for providers without words.
 
-    ``max_tokens`` bounds the answer; ``timeout_seconds`` the whole call.
+    ``max_tokens`` bounds the answer; ``timeout_seconds`` the whole call. ``purpose`` says which
+    answer is expected: facts, or the proposals of a consolidation.
     """
 
     system: str
@@ -33,6 +34,7 @@ class Request:
     notes: tuple[ShownNote, ...]
     max_tokens: int
     timeout_seconds: float
+    purpose: Literal["extract", "consolidate"] = "extract"
 
 
 @dataclass(frozen=True)

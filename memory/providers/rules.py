@@ -18,6 +18,9 @@ from memoryd.memory.providers.rules_found import Found, word_set
 from memoryd.memory.providers.rules_statements import statements
 from memoryd.memory.text import clip, slug, statement_key
 
+#: What the rules answer a consolidation, which needs a model.
+NO_PROPOSALS = '{"merges": [], "episode": null, "promote": []}'
+
 _CONFIDENCE = 0.9
 _DESCRIPTION_CHARACTERS = 160
 _NAME_CHARACTERS = 48
@@ -55,7 +58,12 @@ class RulesProvider:
     consolidates = False
 
     def complete(self, request: Request) -> Reply:
-        """The facts of the request's user messages, each statement once. Never raises."""
+        """The facts of the request's user messages, each statement once. Never raises.
+
+        They propose nothing to a consolidation, which does its mechanical part without them.
+        """
+        if request.purpose == "consolidate":
+            return Reply(NO_PROPOSALS, input_tokens=0, output_tokens=0)
         facts: dict[str, dict[str, Any]] = {}
         for message in request.messages:
             if message.role != "user":
