@@ -19,6 +19,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "cancel": ("queue", "cancel", "Call a job off."),
     "config": ("config", "config", "Show or check the configuration."),
+    "consolidate": ("consolidate", "consolidate", "Merge what a project's notes say twice."),
     "demo": ("demo", "demo", "Show memoryd at work in a temporary home."),
     "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
     "list": ("queue", "list_jobs", "List the newest jobs."),

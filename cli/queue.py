@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from memoryd.jobs.job import Job
     from memoryd.jobs.records import Attempt, KeptCandidate
 
+_KINDS = ["finalize", "extract", "consolidate"]
 _STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
 
 
 @click.command("list", epilog="Example: memoryd list --status failed")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only jobs with this status.")
-@click.option("--kind", type=click.Choice(["finalize", "extract"]), help="Only jobs of this kind.")
+@click.option("--kind", type=click.Choice(_KINDS), help="Only jobs of this kind.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @home_option
 @json_option
@@ -42,7 +43,7 @@ def list_jobs(status: str | None, kind: str | None, limit: int, home: Home, as_j
             job.kind,
             job.shown_status,
             job.agent,
-            job.session[-12:],
+            (job.session or job.project or "")[-12:],
             age(job.created_at),
             job.outcome_code or job.wait_reason or job.error_code or "",
         )
@@ -148,7 +149,9 @@ def _job_lines(job: Job) -> list[str]:
         f"job       {job.id}",
         f"kind      {job.kind} (made by {job.trigger}, {job.reason or 'no reason given'})",
         f"status    {job.shown_status}" + (f": {came}" if came else ""),
-        f"session   {job.agent} {job.session}, up to byte {job.cutoff}",
+        f"session   {job.agent} {job.session}, up to byte {job.cutoff}"
+        if job.session
+        else f"project   {job.project}",
         f"made      {when(job.created_at)}   finished {when(job.finished_at)}",
         f"attempts  {job.attempt}, failures {job.failures} of {job.max_failures}",
     ]

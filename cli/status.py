@@ -40,6 +40,9 @@ def _lines(values: dict[str, Any]) -> list[str]:
     if values["throttled"]:
         lines.append(f"throttled {values['throttled']} runs, read with the next job of the session")
     lines.append(f"provider  {_provider(values)}")
+    ran = [each["last_run_at"] for each in values["consolidations"] if each["last_run_at"]]
+    if ran:
+        lines.append(f"daily     {len(ran)} projects consolidated, last {age(max(ran))} ago")
     if values["inbox"]:
         lines.append(f"inbox     {values['inbox']} envelopes not yet taken in")
     if values["bad_envelopes"]:

@@ -22,6 +22,7 @@ from memoryd.daemon.schedule import Schedule
 from memoryd.daemon.stores import StoreKeeper
 from memoryd.daemon.watcher import Watcher
 from memoryd.jobs.calls import Calls
+from memoryd.jobs.daily import check_stores
 from memoryd.jobs.doorbell import Doorbell
 from memoryd.jobs.endings import Endings
 from memoryd.jobs.keeper import LeaseKeeper
@@ -42,6 +43,10 @@ SWEEP_SECONDS = 60.0
 WATCHES_SECONDS = 600.0
 #: Every store is looked at this often, whatever the watches saw.
 STORES_SECONDS = 600.0
+#: The daily check: a store is consolidated at most once a day, whenever it falls due.
+CHECK_SECONDS = 3600.0
+#: What ended while no daemon ran is taken in and distilled first.
+CHECK_FIRST_SECONDS = 120.0
 PRUNE_SECONDS = 24 * 3600.0
 STUCK_LOOK_SECONDS = 15.0
 #: Between two looks of a worker at a ledger that cannot be used.
@@ -144,6 +149,7 @@ class Daemon:
         schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
         schedule.add("sweep", SWEEP_SECONDS, self._sweep)
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
+        schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
         schedule.add("prune", PRUNE_SECONDS, self._prune)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
         if self.notifier.watchdog_seconds:
@@ -240,6 +246,10 @@ class Daemon:
 
     def _rescue(self) -> None:
         if self.place.ledger.rescue():
+            self.doorbell.ring()
+
+    def _check_stores(self) -> None:
+        if check_stores(self.place):
             self.doorbell.ring()
 
     def _prune(self) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 
 from memoryd.daemon.client import Client
 from memoryd.daemon.lifecycle import lock_home
+from memoryd.jobs.daily import check_stores
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.worker import Worker
@@ -101,6 +102,8 @@ def _work(place: Workplace, only: str | None) -> int:
     try:
         worker = Worker(lambda: place, keeper)
         attempts = int(worker.work_one(only)) if only else worker.work_ready()
+        if only is None and check_stores(place):
+            attempts += worker.work_ready()
     finally:
         keeper.stop()
     if only is None:

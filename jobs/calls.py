@@ -33,9 +33,10 @@ class Calls:
         self.settings = settings
         self._slots = threading.BoundedSemaphore(settings.max_concurrency)
 
-    def ask(self, job: Job, request: Request) -> Reply:
+    def ask(self, job: Job | None, request: Request) -> Reply:
         """One answer. The call is booked before it is sent and settled after.
 
+        It is counted in the log of the attempt at ``job``; None for a call that no job makes.
         Raises ``Snooze`` when the provider is away, limited, stopped or the budget is spent, and
         ``BadAnswer`` when it answered with nothing usable.
         """
@@ -60,7 +61,8 @@ class Calls:
                 until = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
                 raise Snooze(until, error.code, str(error)) from error
         self._close(broken)
-        self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
+        if job is not None:
+            self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
 
     def _send(self, request: Request) -> Reply:

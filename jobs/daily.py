@@ -72,7 +72,7 @@ class Check:
             return "consolidation.looked-at"
         self._place.ledger.consolidations.looked(store, self._now)
         since = known.last_run_at if known.last_run_at <= self._now else 0
-        active = [each for each in self.sessions(store) if each.last_active_ms > since]
+        active = [each for each in self.sessions(store) if each.read_ms > since]
         if len(active) < config.memory.consolidate_min_sessions:
             return "consolidation.too-few-sessions"
         return None

@@ -163,6 +163,15 @@ class Records:
             (str(message), str(span)) for row in rows for message, _, span in json.loads(row[0])
         ]
 
+    def drafts(self, store: str) -> set[str]:
+        """What the candidates of a store would write that wait for a person, or were rejected."""
+        rows = self.db.rows(
+            "select draft from candidate where store = :store and draft is not null"
+            " and state in ('pending', 'rejected')",
+            store=store,
+        )
+        return {str(row[0]) for row in rows}
+
     def rollout(self, agent: str, session: str) -> Rollout | None:
         """What is known of the session's transcript."""
         rows = self.db.rows(

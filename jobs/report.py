@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.jobs.breaker import Breaker
+from memoryd.jobs.consolidations import Consolidation
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.config import Config, switched_off
 from memoryd.memory.home import Home
@@ -33,6 +34,8 @@ class Report:
     daily_calls: int
     daily_tokens: int
     breaker: Breaker | None
+    #: The stores that were ever looked at, the longest ago consolidated first.
+    consolidations: list[Consolidation]
     switches: tuple[str, ...]
 
 
@@ -54,6 +57,7 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         daily_calls=config.provider.daily_calls,
         daily_tokens=config.provider.daily_tokens,
         breaker=ledger.breakers.of(config.provider.name),
+        consolidations=ledger.consolidations.all(),
         switches=switches_on(environ),
     )
 

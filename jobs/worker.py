@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
+from memoryd.jobs.consolidating import consolidate
 from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.distil import distil
 from memoryd.jobs.job import Job
@@ -27,6 +28,7 @@ HELD_WAIT_SECONDS = 600
 HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
     "finalize": distil,
     "extract": distil,
+    "consolidate": consolidate,
 }
 
 

@@ -8,7 +8,7 @@
 
 There is no verb to delete, and no path by which a word that was there is nowhere: what a merge
 takes away moves to the archive, linked both ways. A file that changed since it was gathered is
-left alone. Behaviour: freecode reference 4, with its faults mended.
+left alone. The behaviour is that of FreeCode's consolidation, with its faults mended.
 """
 
 from __future__ import annotations

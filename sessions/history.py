@@ -164,7 +164,7 @@ class History:
             return [_stored_session(cursor, row) for row in rows]
 
     def active_since(self, since_ms: int, turns: int) -> dict[str, list[ActiveSession]]:
-        """By project, the root sessions active after ``since_ms`` with ``turns`` runs in it.
+        """By project, the root sessions read after ``since_ms`` with ``turns`` runs in it.
 
         The last active first.
         """

@@ -165,14 +165,15 @@ PROJECTS = """
     where session_id = ? and state = 'live' and project <> '' order by project
 """
 
-#: Root sessions that were active later than ?, by project, with at least ? turns of a person there.
+#: Root sessions that were read later than ?, by project, with at least ? turns of a person there.
 ACTIVE = """
-    select message.project, session.agent, session.session, session.last_active_ms
+    select message.project, session.agent, session.session,
+           coalesce(session.last_active_ms, session.ingested_ms), session.ingested_ms
     from session join message on message.session_id = session.id
-    where session.kind = 'root' and session.last_active_ms > ? and message.role = 'user'
+    where session.kind = 'root' and session.ingested_ms > ? and message.role = 'user'
       and message.part = 1 and message.state = 'live' and message.project <> ''
     group by message.project, session.id having count(*) >= ?
-    order by session.last_active_ms desc, session.id desc
+    order by 4 desc, session.id desc
 """
 
 COUNTS = """

@@ -52,11 +52,15 @@ class StoredSession:
 
 @dataclass(frozen=True)
 class ActiveSession:
-    """A session in which a person worked on a project, and when it was last active."""
+    """A session in which a person worked on a project.
+
+    ``last_active_ms`` is when something was last said, ``read_ms`` when it was last read (ms).
+    """
 
     agent: str
     session: str
     last_active_ms: int
+    read_ms: int
 
 
 @dataclass(frozen=True)
