@@ -8,20 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memoryd.memory.cited_stream import (
+    CITED_CHARACTERS,
+    CITED_LIMIT,
+    USED_CLOSE,
+    USED_OPEN,
+    USED_TAG,
+    without_citations,
+)
+
+__all__ = [
+    "CITED_CHARACTERS",
+    "CITED_LIMIT",
+    "CONTEXT_CLOSE",
+    "CONTEXT_OPEN",
+    "CONTEXT_TAG",
+    "USED_CLOSE",
+    "USED_OPEN",
+    "USED_TAG",
+    "cited",
+    "strip_own_blocks",
+    "take_out_own_blocks",
+    "without_blocks",
+]
+
 #: Encloses the notes handed to an agent.
 CONTEXT_TAG = "memoryd-context"
 CONTEXT_OPEN = f"<{CONTEXT_TAG}>"
 CONTEXT_CLOSE = f"</{CONTEXT_TAG}>"
-
-#: Encloses the names of the notes an agent says shaped its answer.
-USED_TAG = "memory-used"
-USED_OPEN = f"<{USED_TAG}>"
-USED_CLOSE = f"</{USED_TAG}>"
-
-#: Names taken from one message at most; a reply that cites more is not citing.
-CITED_LIMIT = 32
-#: Longest believable name of a note, ``type/name``.
-CITED_CHARACTERS = 200
 
 _INDENT = 80
 
@@ -29,15 +43,22 @@ _INDENT = 80
 def strip_own_blocks(text: str) -> str:
     """``text`` without our context blocks and ``<memory-used>`` tags, trimmed where any was cut.
 
-    A block that is opened at the start of a line and never closed reaches to the end: losing the
-    rest of a cut message is better than learning from ourselves.
+    A context block that is opened at the start of a line and never closed reaches to the end:
+    losing the rest of a cut message is better than learning from ourselves. An unclosed
+    ``<memory-used>`` holds nothing of ours, its words stay.
     """
-    if "<memory" not in text and "</memory" not in text:
-        return text
-    left = without_blocks(text, CONTEXT_TAG, open_ended=True)
-    left = without_blocks(left, USED_TAG, open_ended=True)
-    left = left.replace(CONTEXT_CLOSE, "").replace(USED_CLOSE, "")
-    return text if left == text else left.strip()
+    return take_out_own_blocks(text)[0]
+
+
+def take_out_own_blocks(text: str) -> tuple[str, tuple[str, ...]]:
+    """``strip_own_blocks``, and the notes that the tags outside of context blocks name."""
+    if "<" not in text:
+        return text, ()
+    left = text
+    if f"<{CONTEXT_TAG}" in text or CONTEXT_CLOSE in text:
+        left = without_blocks(text, CONTEXT_TAG, open_ended=True).replace(CONTEXT_CLOSE, "")
+    left, notes = without_citations(left)
+    return (text if left == text else left.strip()), notes
 
 
 def cited(text: str) -> tuple[str, ...]:
@@ -45,13 +66,7 @@ def cited(text: str) -> tuple[str, ...]:
 
     At most ``CITED_LIMIT``, each once; what could not be a name is left out.
     """
-    found: dict[str, None] = {}
-    for start, end in _spans(text, USED_TAG):
-        inner = text[start:end].partition(">")[2].removesuffix(USED_CLOSE)
-        for name in inner.split(",", CITED_LIMIT):
-            if 0 < len(name.strip()) <= CITED_CHARACTERS:
-                found[name.strip()] = None
-    return tuple(found)[:CITED_LIMIT]
+    return without_citations(text)[1]
 
 
 def without_blocks(text: str, tag: str, *, open_ended: bool, at_line_start: bool = False) -> str:

@@ -56,22 +56,24 @@ class Parsed:
 
     ``messages`` in the order they were said; ``skipped`` names why a well-formed line gave none;
     ``bad`` says the line is not what the agent writes; ``rolled_back`` is how many of the last user
-    turns the person took back.
+    turns the person took back; ``saved`` are the agent's calls that saved or deleted our memory.
     """
 
     messages: tuple[Message, ...] = ()
     skipped: str = ""
     bad: bool = False
     rolled_back: int = 0
+    saved: tuple[str, ...] = ()
 
 
 class State(msgspec.Struct, omit_defaults=True):
     """What a reader carries from line to line, and from one ingestion to the next.
 
     ``kind`` is what the session was seen to be, ``parent`` and ``forked_from`` the sessions it came
-    from; ``cwd`` the last one said; ``asked`` the ids of questions put to the person; ``begun``
-    that ``kind`` was decided; ``copied_seq`` up to which ``seq`` of the session it was forked from
-    this one was found to repeat it, -1 once it no longer does.
+    from; ``cwd`` the last one said; ``asked`` the ids of questions put to the person; ``saving``
+    those of calls to save memory whose results are to come (``own_tool.py``); ``begun`` that
+    ``kind`` was decided; ``copied_seq`` up to which ``seq`` of the session it was forked from this
+    one was found to repeat it, -1 once it no longer does.
     """
 
     session: str = ""
@@ -80,6 +82,7 @@ class State(msgspec.Struct, omit_defaults=True):
     forked_from: str = ""
     cwd: str = ""
     asked: list[str] = msgspec.field(default_factory=list)
+    saving: list[str] = msgspec.field(default_factory=list)
     begun: bool = False
     copied_seq: int = 0
 
@@ -121,6 +124,9 @@ class Adapter(Protocol):
         ...
 
 
+#: What a field left as JSON holds when it is not there.
+NOTHING = msgspec.Raw(b"null")
+
 BAD = Parsed(bad=True)
 BLANK = Parsed()
 
@@ -153,6 +159,14 @@ def second_chance(line: bytes) -> dict[str, object] | None:
 def is_object(value: object) -> TypeGuard[dict[str, object]]:
     """Whether ``value`` is a JSON object."""
     return isinstance(value, dict)
+
+
+def as_raw(value: object) -> msgspec.Raw:
+    """A value of ``second_chance`` as JSON again; ``null`` where it cannot be written."""
+    try:
+        return msgspec.Raw(msgspec.json.encode(value))
+    except (ValueError, RecursionError):
+        return NOTHING
 
 
 def as_text(value: object) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -21,12 +22,14 @@ from memoryd.sessions.adapter import (
     ASKED_LIMIT,
     BAD,
     BLANK,
+    NOTHING,
     Found,
     Message,
     Parsed,
     State,
     as_id,
     as_path,
+    as_raw,
     as_text,
     as_time,
     is_object,
@@ -34,6 +37,7 @@ from memoryd.sessions.adapter import (
     skip,
 )
 from memoryd.sessions.injected import without_injected
+from memoryd.sessions.own_tool import awaited, note_call, take_result
 
 _ASK = "AskUserQuestion"
 _ANSWERED = re.compile(r'"([^"]+)"="([^"]*)"')
@@ -44,7 +48,9 @@ class _Block(msgspec.Struct, gc=False):
     text: str | None = None
     id: str | None = None
     name: str | None = None
+    input: msgspec.Raw = NOTHING
     tool_use_id: str | None = None
+    is_error: bool | None = None
 
 
 class _Said(msgspec.Struct, gc=False):
@@ -115,7 +121,7 @@ class ClaudeCode:
         """What ``line`` says: at most one message, two for an answered question."""
         # Nine tenths of the lines: one written just like this need not be decoded.
         plain = state.begun and not state.asked and line.endswith(_LINE_ENDS)
-        if plain and _RESULT_HEAD.search(line, 0, _HEAD_BYTES):
+        if plain and _RESULT_HEAD.search(line, 0, _HEAD_BYTES) and not awaited(state, line):
             return _TOOL_RESULT
         try:
             decoded = _decoder.decode(line)
@@ -162,30 +168,42 @@ def _note_kind(line: _Line, state: State) -> None:
 
 
 def _assistant(line: _Line, said: _Said, state: State) -> Parsed:
-    _note_questions(said, state)
+    _note_calls(said, state)
     if line.isApiErrorMessage:
         return skip("assistant.api-error")
     text = _paragraphs(_texts(said))
     return _one(line, state, text) if text else skip("assistant.no-text")
 
 
-def _note_questions(said: _Said, state: State) -> None:
-    if not isinstance(said.content, list):
-        return
-    for block in said.content:
-        if block.name == _ASK and block.type == "tool_use" and as_id(block.id):
+def _note_calls(said: _Said, state: State) -> None:
+    """Remember the calls whose results will matter: questions to the person, memory saved."""
+    for block in _blocks(said):
+        if block.type != "tool_use" or not as_id(block.id):
+            continue
+        if block.name == _ASK:
             state.asked = [*state.asked, as_id(block.id)][-ASKED_LIMIT:]
+        else:
+            note_call(state, as_id(block.id), block.name or "", bytes(block.input))
 
 
 def _user(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
     for block in _blocks(said):
         if block.type == "tool_result":
-            return _answers(line, said, raw, state) if state.asked else _TOOL_RESULT
+            return _results(line, said, raw, state)
     texts = _texts(said)
     if not texts:
         return skip("user.no-text")
     genuine = _paragraphs(without_injected(text) for text in texts)
     return _one(line, state, genuine) if genuine else skip("user.injected")
+
+
+def _results(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
+    """Results of tools: more is said only of questions to the person and of memory saved."""
+    saved: tuple[str, ...] = ()
+    for block in _blocks(said) if state.saving else ():
+        saved += take_result(state, block.tool_use_id, failed=block.is_error is True)
+    parsed = _answers(line, said, raw, state) if state.asked else _TOOL_RESULT
+    return replace(parsed, saved=saved) if saved else parsed
 
 
 def _answers(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
@@ -300,5 +318,7 @@ def _lenient_block(block: object) -> _Block:
         text=as_text(block.get("text")),
         id=as_text(block.get("id")),
         name=as_text(block.get("name")),
+        input=as_raw(block.get("input")),
         tool_use_id=as_text(block.get("tool_use_id")),
+        is_error=block.get("is_error") is True,
     )

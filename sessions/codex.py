@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from memoryd.memory.facts import Role
 from memoryd.sessions.adapter import (
     BAD,
     BLANK,
+    NOTHING,
     Found,
     Message,
     Parsed,
@@ -26,6 +28,7 @@ from memoryd.sessions.adapter import (
     State,
     as_id,
     as_path,
+    as_raw,
     as_text,
     as_time,
     is_object,
@@ -33,6 +36,7 @@ from memoryd.sessions.adapter import (
     skip,
 )
 from memoryd.sessions.injected import without_injected
+from memoryd.sessions.own_tool import awaited, note_call, take_result, tells_failure
 
 #: Turns one roll-back may take back; a larger number is no number of turns.
 ROLLED_BACK_LIMIT = 100_000
@@ -56,11 +60,16 @@ class _Payload(msgspec.Struct, gc=False):
     content: str | list[_Item] | None = None
     cwd: str | None = None
     id: str | None = None
-    source: msgspec.Raw = msgspec.Raw(b"null")
+    source: msgspec.Raw = NOTHING
     thread_source: str | None = None
     parent_thread_id: str | None = None
     forked_from_id: str | None = None
     num_turns: int | None = None
+    name: str | None = None
+    call_id: str | None = None
+    arguments: msgspec.Raw = NOTHING
+    action: msgspec.Raw = NOTHING
+    output: msgspec.Raw = NOTHING
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -109,7 +118,8 @@ class Codex:
 
     def parse(self, line: bytes, state: State) -> Parsed:
         """What ``line`` says: at most one message, or turns taken back."""
-        if line.endswith((b"}\n", b"}\r\n")) and line.find(_OUTPUT_HEAD, 0, _HEAD_BYTES) > 0:
+        plain = line.endswith((b"}\n", b"}\r\n")) and line.find(_OUTPUT_HEAD, 0, _HEAD_BYTES) > 0
+        if plain and not awaited(state, line):
             return _TOOL_OUTPUT
         try:
             decoded = _decoder.decode(line)
@@ -154,7 +164,7 @@ def _line(line: _Line, payload: _Payload, state: State) -> Parsed:
 
 def _item(line: _Line, payload: _Payload, state: State) -> Parsed:
     if payload.type != "message":
-        return skip(payload.type or "response_item")
+        return _call(payload, state)
     texts = _texts(payload)
     if payload.role == "user":
         genuine = [said for said in map(without_injected, texts) if said]
@@ -162,6 +172,20 @@ def _item(line: _Line, payload: _Payload, state: State) -> Parsed:
     if payload.role == "assistant":
         return _message("assistant", texts, line, state, "no-text")
     return skip(f"message.{payload.role or 'no-role'}")
+
+
+def _call(payload: _Payload, state: State) -> Parsed:
+    """A tool call or its result: nobody said it, but it may have saved memory."""
+    skipped = skip(payload.type or "response_item")
+    call = as_id(payload.call_id)
+    if payload.type == "function_call":
+        note_call(state, call, payload.name or "", bytes(payload.arguments))
+    elif payload.type == "local_shell_call":
+        note_call(state, call, "", bytes(payload.action))
+    elif call in state.saving:
+        saved = take_result(state, call, failed=tells_failure(bytes(payload.output)))
+        return replace(skipped, saved=saved)
+    return skipped
 
 
 def _message(role: Role, texts: list[str], line: _Line, state: State, empty: str) -> Parsed:
@@ -263,11 +287,16 @@ def _lenient_payload(payload: dict[str, object]) -> _Payload:
         content=_lenient_content(payload.get("content")),
         cwd=as_text(payload.get("cwd")),
         id=as_text(payload.get("id")),
-        source=msgspec.Raw(_encoded(payload.get("source"))),
+        source=as_raw(payload.get("source")),
         thread_source=as_text(payload.get("thread_source")),
         parent_thread_id=as_text(payload.get("parent_thread_id")),
         forked_from_id=as_text(payload.get("forked_from_id")),
         num_turns=turns if isinstance(turns, int) else None,
+        name=as_text(payload.get("name")),
+        call_id=as_text(payload.get("call_id")),
+        arguments=as_raw(payload.get("arguments")),
+        action=as_raw(payload.get("action")),
+        output=as_raw(payload.get("output")),
     )
 
 
@@ -280,10 +309,3 @@ def _lenient_content(content: object) -> str | list[_Item]:
         else _Item("text", as_text(item))
         for item in content
     ]
-
-
-def _encoded(value: object) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except (ValueError, RecursionError):
-        return b"null"

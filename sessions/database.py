@@ -116,7 +116,8 @@ class Database:
                 f"(schema {found}, this one knows {schema.SCHEMA_VERSION})",
                 hint="upgrade memoryd; nothing was changed",
             )
-        if found < schema.SCHEMA_VERSION:
-            for statement in schema.CREATE:
+        for step in schema.MIGRATIONS[found:]:
+            for statement in step:
                 cursor.execute(statement)
+        if found < schema.SCHEMA_VERSION:
             cursor.execute(f"pragma user_version = {schema.SCHEMA_VERSION}")

@@ -36,6 +36,7 @@ from memoryd.sessions.stored import (
     HistoryCounts,
     Progress,
     Recorded,
+    StoredCitation,
     StoredMessage,
     StoredSession,
 )
@@ -145,6 +146,34 @@ class History:
         with self._database.reading() as cursor:
             row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
         return int(row[8]) if row else 0
+
+    def last_saved(self, agent: str, session: str, *, cutoff: int | None = None) -> int:
+        """The ``seq`` after which the agent itself last saved or deleted memory; 0 for never.
+
+        ``cutoff`` leaves out what it did after that byte of the transcript.
+        """
+        return self._number(schema.LAST_SAVED, agent, session, cutoff)
+
+    def runs(self, agent: str, session: str, *, cutoff: int | None = None) -> int:
+        """How often a person spoke in the session, up to byte ``cutoff`` of its transcript."""
+        return self._number(schema.RUNS, agent, session, cutoff)
+
+    def _number(self, statement: str, agent: str, session: str, cutoff: int | None) -> int:
+        last = _NO_END if cutoff is None else cutoff
+        with self._database.reading() as cursor:
+            row = cursor.execute(statement, (agent, session, last)).fetchone()
+        return int(row[0] or 0)
+
+    def citations(self, agent: str, session: str, limit: int) -> list[StoredCitation]:
+        """At most ``limit`` of what the assistant cited and nobody has settled, oldest first."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.CITATIONS, (agent, session, limit)).fetchall()
+        return [StoredCitation(row[0], tuple(json.loads(row[1])), row[2]) for row in rows]
+
+    def settle_citations(self, agent: str, session: str, last: int) -> None:
+        """Forget the session's citations up to number ``last``: they were credited."""
+        with self._database.transaction() as cursor:
+            cursor.execute(schema.CREDITED, (last, agent, session))
 
     def session(self, agent: str, session: str) -> StoredSession | None:
         """The session as far as it was ingested, None when never."""

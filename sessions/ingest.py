@@ -27,7 +27,7 @@ from memoryd.sessions.lines import (
     read_lines,
     tail_mark,
 )
-from memoryd.sessions.stored import Batch, Keep, Progress, RollBack
+from memoryd.sessions.stored import Batch, Event, Progress, RollBack, Saved
 
 #: What one transaction records at most: messages, their characters, and bytes read.
 BATCH_MESSAGES = 500
@@ -111,14 +111,14 @@ class _Draft:
     """What the next transaction will record."""
 
     begun: int
-    events: list[Keep | RollBack] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     characters: int = 0
     active_ms: int | None = None
     tally: Tally = field(default_factory=Tally)
     bad_lines: int = 0
     full: bool = False
 
-    def add(self, event: Keep | RollBack, characters: int = 0) -> None:
+    def add(self, event: Event, characters: int = 0) -> None:
         """Add what happened next; ``full`` then says whether to record before more is read."""
         self.events.append(event)
         self.characters += characters
@@ -211,7 +211,7 @@ class _Run:
         parsed = self._adapter.parse(data, place.state)
         if parsed.skipped:
             draft.tally.add(parsed.skipped)
-        if parsed.messages or not parsed.skipped or parsed.rolled_back:
+        if parsed.messages or not parsed.skipped or parsed.rolled_back or parsed.saved:
             self._understand(parsed, end, draft)
 
     def _understand(self, parsed: Parsed, end: int, draft: _Draft) -> None:
@@ -221,10 +221,15 @@ class _Run:
             draft.add(RollBack(parsed.rolled_back))
         for message in parsed.messages:
             self._add(message, end, draft)
+        if parsed.saved and not self._keeper.excluded(self._place.state):
+            for call in parsed.saved:
+                draft.add(Saved(call, end))
 
     def _add(self, message: Message, end: int, draft: _Draft) -> None:
         draft.active_ms = max(draft.active_ms or 0, message.at_ms or 0) or None
         kept = self._keeper.keep(message, self._place.state, end)
+        for cited in self._keeper.new_citations():
+            draft.add(cited)
         if isinstance(kept, str):
             draft.tally.add(kept)
             return

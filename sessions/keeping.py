@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from memoryd.memory.own_blocks import cited, strip_own_blocks
+from memoryd.memory.own_blocks import take_out_own_blocks
 from memoryd.sessions.adapter import Message, State
 from memoryd.sessions.split import parts
-from memoryd.sessions.stored import Keep
+from memoryd.sessions.stored import Cited, Keep
 
 #: Citations noted in one ingestion at most.
 CITED_LIMIT = 256
@@ -27,6 +27,7 @@ class Keeper:
         self._redact = redact
         self.redacted = 0
         self.cited: dict[str, None] = {}
+        self._new: list[Cited] = []
 
     def keep(self, message: Message, state: State, line_end: int) -> Keep | str:
         """The message to store, or the reason why there is none.
@@ -37,9 +38,9 @@ class Keeper:
             return state.kind
         if self._exclude(message.cwd):
             return "excluded"
-        text = strip_own_blocks(message.text)
-        if message.role == "assistant" and text is not message.text:
-            self._note_citations(message.text)
+        text, notes = take_out_own_blocks(message.text)
+        if message.role == "assistant" and notes:
+            self._note_citations(notes, message.at_ms)
         text = text.replace("\0", "").strip()
         if not text:
             return "own-block"
@@ -49,7 +50,18 @@ class Keeper:
         said = (message.at_ms, message.cwd, project, line_end)
         return Keep(message.role, tuple(parts(text)), message.id, *said)
 
-    def _note_citations(self, text: str) -> None:
-        for name in cited(text):
+    def excluded(self, state: State) -> bool:
+        """Whether nothing of what happens now in the session may be kept."""
+        return state.kind != "root" or self._exclude(state.cwd)
+
+    def new_citations(self) -> list[Cited]:
+        """What the messages seen since this was last asked cited."""
+        new, self._new = self._new, []
+        return new
+
+    def _note_citations(self, notes: tuple[str, ...], at_ms: int | None) -> None:
+        safe = tuple(self._redact(note)[0] for note in notes)
+        self._new.append(Cited(safe, at_ms))
+        for note in safe:
             if len(self.cited) < CITED_LIMIT:
-                self.cited[self._redact(name)[0]] = None
+                self.cited[note] = None

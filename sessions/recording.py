@@ -7,11 +7,12 @@ another session's, or new; only a new one gets a ``seq``. Nothing here commits.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import sqlite3
 
 from memoryd.sessions import schema
-from memoryd.sessions.stored import Batch, Keep, Recorded, RollBack
+from memoryd.sessions.stored import Batch, Event, Keep, Recorded, RollBack, Saved
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: How many messages of the session forked from may be missing here before the copy counts as ended.
@@ -28,6 +29,8 @@ class Recording:
         self._agent = agent
         self._session_id = session_id
         self._last_seq = last_seq
+        #: The message that was said last, as far as this batch tells.
+        self._latest = last_seq
         self._batch = batch
         self.done = Recorded(last_seq=last_seq)
 
@@ -37,11 +40,21 @@ class Recording:
             self._cursor.execute(schema.DROP_MESSAGES, (self._session_id,))
             return self.done
         for event in self._batch.events:
-            if isinstance(event, RollBack):
-                self._roll_back(event.turns)
-            else:
-                self._keep(event)
+            self._record(event)
         return self.done
+
+    def _record(self, event: Event) -> None:
+        if isinstance(event, Keep):
+            self._keep(event)
+        elif isinstance(event, RollBack):
+            self._roll_back(event.turns)
+        elif isinstance(event, Saved):
+            call = hashlib.sha256(event.call.encode()).digest()
+            row = (self._session_id, call, self._latest, event.line_end)
+            self._cursor.execute(schema.SAVE, row)
+        else:
+            cited = (self._session_id, json.dumps(event.notes), event.at_ms)
+            self._cursor.execute(schema.CITE, cited)
 
     def _keep(self, message: Keep) -> None:
         if message.id:
@@ -76,6 +89,7 @@ class Recording:
     def _meet(self, message: Keep, seq: int, parts: int, met_in: int) -> None:
         """The message stands already; say that this reading has met it."""
         reading = self._batch.reading
+        self._latest = seq + parts - 1
         if met_in != reading:
             span = (seq, seq + parts - 1)
             said = (reading, message.line_end, self._session_id)
@@ -121,7 +135,7 @@ class Recording:
         self.done.messages += 1
         self.done.user_messages += message.role == "user"
         self.done.first_seq = self.done.first_seq or self._last_seq - total + 1
-        self.done.last_seq = self._last_seq
+        self.done.last_seq = self._latest = self._last_seq
 
     def _roll_back(self, turns: int) -> None:
         reading = self._batch.reading

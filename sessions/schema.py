@@ -8,10 +8,7 @@ met in it, so that equal messages without ids can be told apart without holding 
 
 from __future__ import annotations
 
-#: ``pragma user_version`` of a database these statements fit.
-SCHEMA_VERSION = 1
-
-CREATE = (
+_FIRST = (
     """
     create table session (
         id integer primary key,
@@ -65,6 +62,34 @@ CREATE = (
     where role = 'user' and part = 1 and state = 'live'
     """,
 )
+
+#: ``saved`` says after which message an agent itself saved memory; ``call`` is a digest of the tool
+#: call's id. ``citation`` waits until what it names was credited.
+_SECOND = (
+    """
+    create table saved (
+        session_id integer not null references session (id) on delete cascade,
+        call blob not null,
+        seq integer not null,
+        line_end integer not null,
+        primary key (session_id, call)
+    ) without rowid
+    """,
+    """
+    create table citation (
+        id integer primary key autoincrement,
+        session_id integer not null references session (id) on delete cascade,
+        notes text not null,
+        at_ms integer
+    )
+    """,
+    "create index citation_session on citation (session_id)",
+)
+
+#: The statements of each step to the present tables, applied in order; never changed once released.
+MIGRATIONS = (_FIRST, _SECOND)
+#: ``pragma user_version`` of a database these statements fit.
+SCHEMA_VERSION = len(MIGRATIONS)
 
 #: The session's row as ingestion finds it.
 PROGRESS = """
@@ -147,6 +172,38 @@ MESSAGES = """
     from message join session on session.id = message.session_id
     where session.agent = ? and session.session = ? and message.seq > ? and message.seq <= ?
       and message.state = 'live' {only} order by message.seq limit ?
+"""
+
+#: A call met again keeps its place; only where it stands in the transcript may have changed.
+SAVE = """
+    insert into saved (session_id, call, seq, line_end) values (?, ?, ?, ?)
+    on conflict (session_id, call) do update set line_end = excluded.line_end
+"""
+
+#: The newest message an agent's own saving came after, up to a byte of the transcript.
+LAST_SAVED = """
+    select max(saved.seq) from saved join session on session.id = saved.session_id
+    where session.agent = ? and session.session = ? and saved.line_end <= ?
+"""
+
+#: How often a person spoke, up to a byte of the transcript.
+RUNS = """
+    select count(*) from message join session on session.id = message.session_id
+    where session.agent = ? and session.session = ? and message.role = 'user'
+      and message.part = 1 and message.state = 'live' and message.line_end <= ?
+"""
+
+CITE = "insert into citation (session_id, notes, at_ms) values (?, ?, ?)"
+
+CITATIONS = """
+    select citation.id, citation.notes, citation.at_ms
+    from citation join session on session.id = citation.session_id
+    where session.agent = ? and session.session = ? order by citation.id limit ?
+"""
+
+CREDITED = """
+    delete from citation where id <= ?
+    and session_id = (select id from session where agent = ? and session = ?)
 """
 
 SESSION = """

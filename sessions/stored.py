@@ -116,13 +116,41 @@ class RollBack:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """The agent itself saved or deleted memory here, by a tool call of this id."""
+
+    call: str
+    line_end: int
+
+
+@dataclass(frozen=True)
+class Cited:
+    """Notes (``type/name``) that the assistant said shaped its answer of ``at_ms``."""
+
+    notes: tuple[str, ...]
+    at_ms: int | None
+
+
+Event = Keep | RollBack | Saved | Cited
+
+
+@dataclass(frozen=True)
+class StoredCitation:
+    """What the assistant cited at one point of a session; ``number`` only grows."""
+
+    number: int
+    notes: tuple[str, ...]
+    at_ms: int | None
+
+
+@dataclass(frozen=True)
 class Batch:
     """What one transaction records: what was said, in order, and how far the transcript was read.
 
     ``tally`` and ``bad_lines`` are the totals of this reading of the transcript.
     """
 
-    events: tuple[Keep | RollBack, ...]
+    events: tuple[Event, ...]
     position: int
     reading: int
     head: str
