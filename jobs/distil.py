@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memoryd.jobs import gates
 from memoryd.jobs.control import Snooze
-from memoryd.jobs.gates import Refusal
+from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.reading import read_slice, slice_of
@@ -185,6 +185,19 @@ def _refusal(attempt: _Attempt) -> Refusal | None:
         job,
         (each for each in _all_waiting(attempt) if _is_open(attempt, each)),
         config.memory.extract_every_n_runs,
+        _so_far(attempt) if gates.waits(job) else gates.NOTHING_SO_FAR,
+    )
+
+
+def _so_far(attempt: _Attempt) -> SoFar:
+    """What the gates of an extract ask about the session up to its cutoff."""
+    job, place = attempt.job, attempt.place
+    rollout = place.ledger.records.rollout(job.agent, job.session)
+    return SoFar(
+        runs=place.history.runs(job.agent, job.session, cutoff=job.cutoff),
+        extracts=rollout.extracts if rollout is not None else 0,
+        saved_seq=place.history.last_saved(job.agent, job.session, cutoff=job.cutoff),
+        let_through=place.ledger.records.has_asked(job),
     )
 
 

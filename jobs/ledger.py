@@ -457,7 +457,9 @@ class Ledger:
     def count_call(self, job: Job, input_tokens: int, output_tokens: int) -> None:
         """Add one provider call to the attempt's own log line.
 
-        Not fenced: an attempt that lost its lease has spent the call all the same.
+        The first of an extract, over all its attempts, counts in its session's row too: that is
+        what bounds them. Not fenced: an attempt that lost its lease has spent the call all the
+        same.
         """
         with self.db.writing():
             self.db.change(
@@ -469,6 +471,8 @@ class Ledger:
                 id=job.id,
                 attempt=job.attempt,
             )
+            if job.kind == "extract":
+                self.db.change(sql.COUNT_EXTRACT, id=job.id, agent=job.agent, session=job.session)
 
     # -- slices ----------------------------------------------------------------------------------
 

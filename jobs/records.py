@@ -25,6 +25,8 @@ class Rollout:
     last_cutoff: int
     excluded: str | None
     throttled: int
+    #: Extracts that asked a provider which costs.
+    extracts: int
     seen_at: int
 
 
@@ -124,6 +126,12 @@ class Records:
         )
         return [Attempt(*row) for row in rows]
 
+    def has_asked(self, job: Job) -> bool:
+        """Whether any attempt at the job has asked a provider that costs."""
+        return bool(
+            self.db.rows("select 1 from attempt_log where job_id = :id and calls > 0", id=job.id)
+        )
+
     def candidates(self, job_id: str) -> list[KeptCandidate]:
         """What the job's slices gave, in the order of the slices."""
         rows = self.db.rows(
@@ -175,8 +183,8 @@ class Records:
     def rollout(self, agent: str, session: str) -> Rollout | None:
         """What is known of the session's transcript."""
         rows = self.db.rows(
-            "select agent, session, transcript, cwd, last_cutoff, excluded, throttled, seen_at"
-            " from rollout where agent = :agent and session = :session",
+            "select agent, session, transcript, cwd, last_cutoff, excluded, throttled,"
+            " extracts, seen_at from rollout where agent = :agent and session = :session",
             agent=agent,
             session=session,
         )
@@ -185,8 +193,8 @@ class Records:
     def rollouts(self) -> list[Rollout]:
         """All sessions that any job was made for, or that are excluded."""
         rows = self.db.rows(
-            "select agent, session, transcript, cwd, last_cutoff, excluded, throttled, seen_at"
-            " from rollout order by seen_at"
+            "select agent, session, transcript, cwd, last_cutoff, excluded, throttled,"
+            " extracts, seen_at from rollout order by seen_at"
         )
         return [Rollout(*row) for row in rows]
 

@@ -210,6 +210,13 @@ where {_FENCE}
 #: Removes a throttled extract, which leaves no row; guard: the fence.
 FORGET = f"delete from job where {_FENCE}"
 
+#: Counts an extract in its session's row; guard: its first call was counted just now.
+COUNT_EXTRACT = """
+update rollout set extracts = extracts + 1
+where agent = :agent and session = :session
+    and (select sum(calls) from attempt_log where job_id = :id) = 1
+"""
+
 #: Calls it off; guard: not finished, and no plan of its own stands (then it is being written).
 CANCEL = """
 update job set status = 'cancelled', outcome_code = :code, wait_reason = null, lease_owner = null,

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from builders import enqueue as make
 from builders import open_ledger
-from world import NOTHING, Transcript, World
 
 from memoryd.jobs import gates
-from memoryd.jobs.gates import Refusal
+from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
-from memoryd.memory.config import Config, CurationSettings, MemorySettings
+from memoryd.memory.config import Config, CurationSettings
 from memoryd.memory.testing import FakeClock
 
 LONG = "the parser of the configuration file is what we are talking about here, again and again "
@@ -27,6 +26,7 @@ class Said:
     role: str
     text: str
     id: str = "m"
+    seq: int = 1
 
 
 @pytest.fixture
@@ -168,60 +168,112 @@ def test_a_persons_own_extract_leaves_its_row(extract: Job) -> None:
     assert gates.spoken(asked, [Said("assistant", "Hm.")], 8) == Refusal("nothing.said")
 
 
-# -- what becomes of it --------------------------------------------------------------------------
+# -- the agent's own saves, and how often a session may ask ---------------------------------------
 
 
-def stop(world: World, said: Transcript) -> None:
-    """A run ends: the agent's hook asks for an extract, and a worker looks at it."""
-    world.enqueue(said, "extract", reason="stop")
-    world.work()
+def numbered(said: list[Said]) -> list[Said]:
+    """The same with the ``seq`` of a session from its beginning."""
+    return [replace(each, seq=seq) for seq, each in enumerate(said, 1)]
 
 
-def test_a_throttled_extract_leaves_no_row_and_is_counted(tmp_path: Path, clock: FakeClock) -> None:
-    """Only the session's row says how often."""
-    world = World(tmp_path, clock)
-    said = world.transcript()
+def test_a_run_in_which_the_agent_saved_memory_itself_is_skipped(extract: Job) -> None:
+    """Whatever else would speak for reading it: the interval, the topic."""
+    other = [Said("user", "please paint my garden shed green tomorrow"), Said("assistant", "Ok.")]
 
-    for _ in range(3):
-        stop(world, said.user(LONG).assistant(LONG))
-
-    assert world.ledger.records.jobs() == []
-    assert world.ledger.db.rows("select count(*) from attempt_log") == [(0,)]
-    rollout = world.ledger.records.rollout("claude-code", "s1")
-    assert rollout is not None
-    assert (rollout.throttled, rollout.last_cutoff, world.cursor(said)) == (3, 0, 0)
-    assert world.model.requests == []
+    for said in (numbered(runs(8)), numbered(runs(7) + other)):
+        so_far = SoFar(runs=8, saved_seq=16)
+        assert gates.spoken(extract, said, 8, so_far) == Refusal(
+            "extract.saved-by-agent", throttled=True
+        )
 
 
-def test_twenty_runs_of_one_session_take_three_calls_and_lose_nothing(
-    tmp_path: Path, clock: FakeClock
+def test_the_counter_starts_anew_after_the_agents_own_save(extract: Job) -> None:
+    """Eight runs later it is due, with all that waited."""
+    for count, code in ((7, "extract.throttled"), (8, None)):
+        refusal = gates.spoken(
+            extract, numbered(runs(5 + count)), 8, SoFar(runs=5 + count, saved_seq=10)
+        )
+        assert refusal == (None if code is None else Refusal(code, throttled=True))
+
+
+def test_a_change_of_topic_counts_against_the_run_of_the_agents_own_save(extract: Job) -> None:
+    """That run's words are remembered."""
+    other = [Said("user", "please paint my garden shed green tomorrow"), Said("assistant", "Ok.")]
+    said = numbered(runs(1) + other)
+
+    assert gates.spoken(extract, said, 8, SoFar(runs=2, saved_seq=2)) is None
+
+
+@pytest.mark.parametrize("answer", ["yes", "go on", "👍", "...", "好的"])
+def test_a_short_answer_is_no_change_of_topic(extract: Job, answer: str) -> None:
+    """It is about what was said before, and does not hide it."""
+    said = [*runs(2), Said("user", answer), Said("assistant", LONG)]
+
+    assert gates.spoken(extract, said, 8) == Refusal("extract.throttled", throttled=True)
+    assert gates.spoken(extract, said + runs(1), 8) == Refusal("extract.throttled", throttled=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (
+            "نستخدم قاعدة بيانات واحدة في الخادم",
+            "هل تعمل قاعدة بيانات الخادم الآن",
+            "اطبخ العشاء مع الرز مساء الغد",
+        ),
+        ("データベースの設定を変更する", "データベースの設定を確認する", "明日の天気はどうですか"),
+        ("Le café est très bon ici", "le cafe est bon", "réparer la voiture rouge demain"),
+    ],
+)
+def test_a_topic_is_known_in_every_script(extract: Job, one: str, same: str, other: str) -> None:
+    """Words of any language count, whatever their accents."""
+    answer = Said("assistant", LONG * 3)
+
+    def refusal(second: str) -> Refusal | None:
+        return gates.spoken(
+            extract, [Said("user", one), answer, Said("user", second), answer], 8, SoFar(runs=2)
+        )
+
+    assert refusal(same) == Refusal("extract.throttled", throttled=True)
+    assert refusal(other) is None
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [
+        (8, {1: 1, 10: 1, 11: 2, 16: 2, 20: 2, 21: 3, 24: 3, 40: 5}),
+        (1, {1: 1, 2: 2, 20: 20}),
+        (4, {1: 1, 5: 1, 6: 2, 20: 5}),
+        (10_000, {1: 1, 10_000: 1}),
+    ],
+)
+def test_the_calls_of_a_session_are_bounded_by_its_runs(
+    every: int, expected: dict[int, int]
 ) -> None:
-    """After 8, after 16, and at the end; every word of every run is shown once."""
-    world = World(tmp_path, clock, [NOTHING])
-    said = world.transcript()
-    for number in range(20):
-        said.user(f"{LONG} asked{number:02}").assistant(f"{LONG} answered{number:02}")
-        stop(world, said)
-
-    world.finalize(said)
-
-    assert len(world.model.requests) == 3
-    for number in range(20):
-        assert world.prompts().count(f"asked{number:02}") == 1
-        assert world.prompts().count(f"answered{number:02}") == 1
-    rollout = world.ledger.records.rollout("claude-code", "s1")
-    assert rollout is not None
-    assert rollout.throttled == 18
+    """Never fewer than the interval itself gives; with 8, two in 20."""
+    assert {runs: gates.calls_allowed(runs, every) for runs in expected} == expected
 
 
-def test_a_projects_own_interval_counts(tmp_path: Path, clock: FakeClock) -> None:
-    """``extract_every_n_runs`` of its ``.memoryd.toml``."""
-    config = Config(memory=MemorySettings(extract_every_n_runs=50))
-    world = World(tmp_path, clock, [NOTHING], config=config)
-    (world.project / ".memoryd.toml").write_text("[memory]\nextract_every_n_runs = 2\n")
-    said = world.transcript()
+def test_a_session_that_had_its_calls_waits(extract: Job) -> None:
+    """With a change of topic, and with its interval."""
+    other = [Said("user", "please paint my garden shed green tomorrow"), Said("assistant", "Ok.")]
+    enough = Refusal("extract.enough-calls", throttled=True)
 
-    for _ in range(4):
-        stop(world, said.user(LONG).assistant(LONG))
+    assert gates.spoken(extract, runs(2) + other, 8, SoFar(runs=10, extracts=1)) == enough
+    assert gates.spoken(extract, runs(8), 8, SoFar(runs=10, extracts=1)) == enough
+    assert gates.spoken(extract, runs(2) + other, 8, SoFar(runs=11, extracts=1)) is None
 
-    assert len(world.model.requests) == 2
+
+def test_an_extract_that_was_let_through_once_is_let_through_again(extract: Job) -> None:
+    """Its own call is not held against its second attempt."""
+    so_far = SoFar(runs=2, extracts=1, let_through=True)
+
+    assert gates.spoken(extract, runs(1), 8, so_far) is None
+
+
+def test_a_finalize_waits_for_nothing_but_words(finalize: Job) -> None:
+    """Not for an interval, the agent's own save, the calls so far, or more words."""
+    so_far = SoFar(runs=1, extracts=9, saved_seq=9)
+
+    assert gates.spoken(finalize, [Said("user", "Use tabs.")], 8, so_far) is None
+    assert gates.spoken(finalize, [Said("assistant", "Hm.")], 8, so_far) == Refusal("nothing.said")

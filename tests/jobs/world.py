@@ -64,6 +64,24 @@ class Transcript:
         block = {"type": "tool_result", "tool_use_id": "t", "content": output}
         return self._message("user", [block], {})
 
+    def call(
+        self, tool: str, arguments: Mapping[str, object], *, failed: bool = False
+    ) -> Transcript:
+        """The agent calls a tool, and the tool answers."""
+        call = f"call_{self.lines}"
+        if self.agent == "codex":
+            item = {"call_id": call, "name": tool, "arguments": json.dumps(arguments)}
+            self._item({"type": "function_call", **item})
+            output = f"Process exited with code {int(failed)}\nOutput:\n"
+            return self._item({"type": "function_call_output", "call_id": call, "output": output})
+        block = {"type": "tool_use", "id": call, "name": tool, "input": arguments}
+        self._message("assistant", [block], {})
+        result = {"type": "tool_result", "tool_use_id": call, "content": "", "is_error": failed}
+        return self._message("user", [result], {})
+
+    def _item(self, payload: Mapping[str, object]) -> Transcript:
+        return self.line({"timestamp": self._at(), "type": "response_item", "payload": payload})
+
     def line(self, value: object) -> Transcript:
         """One whole line of JSON."""
         return self.raw(json.dumps(value).encode() + b"\n")
