@@ -18,10 +18,12 @@ EXIT_INTERRUPTED = 130
 #: none of them.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "cancel": ("queue", "cancel", "Call a job off."),
+    "cite": ("cite", "cite", "Take the citations out of an agent's answer and credit them."),
     "config": ("config", "config", "Show or check the configuration."),
     "consolidate": ("consolidate", "consolidate", "Merge what a project's notes say twice."),
     "demo": ("demo", "demo", "Show memoryd at work in a temporary home."),
     "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
+    "graph": ("graph", "graph", "See how notes are used."),
     "list": ("queue", "list_jobs", "List the newest jobs."),
     "memory": ("memory", "memory", "Read, delete and undo what is remembered."),
     "prune": ("queue", "prune", "Delete old finished jobs."),

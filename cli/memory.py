@@ -69,6 +69,7 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
 @json_option
 def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
     """Delete the note NAME and do not learn it again from what was said until now."""
+    from memoryd.cli.common import open_queue
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import delete_note
 
@@ -76,6 +77,7 @@ def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
     note = _find(store, name)
     spans = _spans(home, store, note)
     gone = delete_note(home, store, note.path, clock=SystemClock(), spans=spans)
+    open_queue(home)[0].usage.forget_usage(store.key, note.id)
     back = f"`memoryd memory undo {gone.id[-8:]}` brings it back"
     text = f"deleted {note.type}/{note.name}; {back}"
     say({"deleted": _values(store, note), "commit": gone.commit, "undo": gone.id}, text, as_json)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from memoryd.daemon.api import Answers, Api
@@ -28,6 +29,7 @@ from memoryd.jobs.endings import Endings
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.report import report
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
+from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
 from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory import seams
@@ -124,6 +126,7 @@ class Daemon:
             self.clock,
             self.place.ledger.records.planned_contents,
             self.place.ledger.records.evidence,
+            partial(follow_edits, self.place.ledger.usage),
         )
         self.watcher = Watcher(self.home, self._on_inbox, self.stores.changed)
         self.schedule = self._duties()
@@ -256,6 +259,9 @@ class Daemon:
         pruned = self.place.ledger.prune(self.place.config.queue.keep_finished)
         if pruned:
             logger().info("jobs.pruned", jobs=pruned)
+        injections = self.place.ledger.usage.prune()
+        if injections:
+            logger().info("injections.pruned", injections=injections)
 
     def _feed_watchdog(self) -> None:
         """Fed from the clock thread, so that a daemon whose clock stands still is restarted."""

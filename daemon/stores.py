@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
-from memoryd.memory.edits import commit_person_edits
+from memoryd.memory.edits import EditsOutcome, commit_person_edits
 from memoryd.memory.errors import StoreBusy, StoreError, StoreHeld
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
@@ -28,6 +28,10 @@ STILL_SECONDS = 61.0
 #: How soon a store is looked at again that was busy, and one that is held or cannot be read.
 BUSY_SECONDS = 5.0
 HELD_SECONDS = 600.0
+
+
+def _nobody(store: str, edits: EditsOutcome) -> None:
+    """Nothing is kept elsewhere."""
 
 
 @dataclass
@@ -47,6 +51,7 @@ class StoreKeeper:
         clock: Clock,
         planned: Callable[[], set[str]],
         evidence: Callable[[str, str], list[tuple[str, str]]],
+        follow: Callable[[str, EditsOutcome], None] = _nobody,
     ) -> None:
         self.home = home
         self.clock = clock
@@ -54,6 +59,8 @@ class StoreKeeper:
         self._planned = planned
         #: (store, path) -> the words a note stands on: not learned again once it is deleted.
         self._evidence = evidence
+        #: (store, what a person did in it): what is kept elsewhere follows.
+        self._follow = follow
         self._stores: dict[str, _Changed] = {}
         #: Stores in which too much vanished at once, with the reason, for ``status``.
         self.held: dict[str, str] = {}
@@ -172,6 +179,7 @@ class StoreKeeper:
             self._again(key, HELD_SECONDS)
             return
         self.held.pop(key, None)
+        self._follow(key, outcome)
         baseline = Baseline(store)
         if baseline.is_loose():
             baseline.collect_garbage()

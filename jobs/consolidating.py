@@ -77,7 +77,7 @@ def propose(place: Workplace, store: Store, job: Job | None) -> tuple[Material, 
     material = gather(
         store,
         now_ms=now,
-        usage={},
+        usage=place.ledger.usage.usage_of(store.key),
         sessions=_sessions(place, store),
         by_person=by_person(store, planned),
     )

@@ -31,6 +31,8 @@ from memoryd.sessions.stored import StoredMessage
 
 #: Messages looked at to fill one slice.
 SLICE_MESSAGES = 500
+#: Citing messages credited at a time.
+CITATIONS = 100
 #: Between two looks at a project whose own configuration cannot be used.
 PROJECT_CONFIG_WAIT_MS = 600_000
 
@@ -61,6 +63,7 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     attempt = _Attempt(job, place, keeper, resolver, rollout.cwd if rollout else "")
     _settle(attempt)
     outcome = _ingest(attempt, rollout)
+    _credit(attempt)
     seams.reach("session.ingested")
     if outcome is not None:
         place.ledger.complete(job, outcome)
@@ -116,6 +119,16 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     if off:
         return "memoryd.switched-off"
     return None if found.kind == "root" else f"session.{found.kind}"
+
+
+def _credit(attempt: _Attempt) -> None:
+    """Credit what the assistant cited; what a crash repeats of it changes nothing."""
+    job, place = attempt.job, attempt.place
+    while found := place.history.citations(job.agent, job.session, CITATIONS):
+        for each in found:
+            place.ledger.usage.credit(job.agent, job.session, each.notes, at_ms=each.at_ms)
+        seams.reach("citations.credited")
+        place.history.settle_citations(job.agent, job.session, found[-1].number)
 
 
 def _transcript(attempt: _Attempt, rollout: Rollout | None) -> Path:

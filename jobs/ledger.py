@@ -65,6 +65,7 @@ from memoryd.jobs.job import (
     store_key,
 )
 from memoryd.jobs.records import Records
+from memoryd.jobs.usage import Usage
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import LeaseLost, UsageError
@@ -101,7 +102,8 @@ class Ledger:
     """The ledger of one home. Use from any thread; each thread has a connection of its own.
 
     ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask,
-    ``consolidations`` when each store was last consolidated.
+    ``consolidations`` when each store was last consolidated, ``usage`` counts what notes were shown
+    and cited.
     ``alive``, where the process sets it, names the attempts it is working on now: a rescue renews
     those (a laptop that slept looks like a lease that ran out) instead of taking them away.
     """
@@ -115,6 +117,7 @@ class Ledger:
         self.budget = Budget(self.db, clock)
         self.breakers = Breakers(self.db, clock)
         self.consolidations = Consolidations(self.db)
+        self.usage = Usage(self.db, clock)
         self.alive: Callable[[], Iterable[Job]] = tuple
         self._rng = random.Random()
 

@@ -309,3 +309,66 @@ PROBE = """
 update breaker set until = :next
 where provider = :provider and state = 'open' and (until <= :now or until > :horizon)
 """
+
+#: Says that a note was shown; guard: not said before of this message.
+SHOW = """
+insert into injection (id, agent, session, store, note, message, shown_at)
+values (:id, :agent, :session, :store, :note, :message, :now)
+on conflict (agent, session, message, store, note) do nothing
+"""
+
+COUNT_SHOWN = """
+insert into usage (store, note, shown) values (:store, :note, 1)
+on conflict (store, note) do update set shown = usage.shown + 1
+"""
+
+#: Of each store the newest injection of a note in a session, up to a time, where nobody has
+#: credited it.
+UNCREDITED = """
+select id from injection
+where agent = :agent and session = :session and note = :note and shown_at <= :at
+    and used_at is null and not exists (select 1 from injection later
+        where later.agent = :agent and later.session = :session and later.note = :note
+            and later.store = injection.store and later.shown_at <= :at
+            and (later.shown_at > injection.shown_at
+                or (later.shown_at = injection.shown_at and later.id > injection.id)))
+"""
+
+#: Credits them; guard: still nobody has.
+CREDIT = f"""
+update injection set used_at = :at where used_at is null and id in ({UNCREDITED})
+returning store
+"""
+
+COUNT_USED = """
+insert into usage (store, note, used, last_used_at) values (:store, :note, 1, :at)
+on conflict (store, note) do update set used = usage.used + 1,
+    last_used_at = case when :at > usage.last_used_at then :at else usage.last_used_at end
+"""
+
+FORGET_USAGE = "delete from usage where store = :store and note = :note"
+
+FORGET_INJECTIONS = "delete from injection where store = :store and note = :note"
+
+#: Adds one note's counters to another's.
+RENAME_USAGE = """
+insert into usage (store, note, shown, used, last_used_at)
+select store, :new, shown, used, last_used_at from usage where store = :store and note = :old
+on conflict (store, note) do update set shown = usage.shown + excluded.shown,
+    used = usage.used + excluded.used,
+    last_used_at = case when excluded.last_used_at > usage.last_used_at
+        then excluded.last_used_at else usage.last_used_at end
+"""
+
+#: Guard: the same message has not shown it under the new name too.
+RENAME_INJECTIONS = """
+update injection set note = :new where store = :store and note = :old
+    and not exists (select 1 from injection other where other.agent = injection.agent
+        and other.session = injection.session and other.message = injection.message
+        and other.store = :store and other.note = :new)
+"""
+
+PRUNE_INJECTIONS = """
+delete from injection where id in (
+    select id from injection where shown_at < :before limit :batch)
+"""

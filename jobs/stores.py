@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.edits import commit_person_edits
@@ -23,13 +24,14 @@ def take_in_edits(place: Workplace, stores: Iterable[str]) -> None:
     """
     planned = place.ledger.records.planned_contents()
     for key in sorted(set(stores)):
-        commit_person_edits(
+        edits = commit_person_edits(
             Store.for_project(place.home, key),
             now_ms=place.clock.now_ms(),
             planned=planned,
             spans=partial(place.ledger.records.evidence, key),
             wait_seconds=WRITER_WAIT_SECONDS,
         )
+        follow_edits(place.ledger.usage, key, edits)
 
 
 def by_person(store: Store, planned: Callable[[], set[str]]) -> Callable[[str], bool]:

@@ -1,8 +1,8 @@
 """Whether an agent saved or deleted memory of ours itself: in its tool calls and their results.
 
-It may have done so through our MCP tool or by running ``memoryd memory save``. Arguments are looked
-at only where they can be such a call; a call counts once its result is there and tells of no
-failure.
+It may have done so through our MCP tool or on our command line, ``memory save`` and such. Arguments
+are looked at only where they can be such a call; a call counts once its result is there and tells
+of no failure.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _saves(tool: str, arguments: bytes) -> bool:
 
 
 def _runs_memoryd(command: object) -> bool:
-    """Whether a shell command (text, or its words) runs ``memoryd memory save`` or such."""
+    """Whether a shell command (text, or its words) runs our ``memory save`` or such."""
     if isinstance(command, list):
         command = "\n".join(word for word in command if isinstance(word, str))
     if not isinstance(command, str):
