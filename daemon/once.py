@@ -14,6 +14,7 @@ from memoryd.daemon.lifecycle import lock_home
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
+from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
 from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory.clock import Clock, SystemClock
@@ -109,6 +110,7 @@ def _work(place: Workplace, only: str | None) -> int:
     if only is None:
         _commit_edits(place)
         ledger.prune(place.config.queue.keep_finished)
+        ledger.usage.prune()
     return attempts
 
 
@@ -118,7 +120,7 @@ def _commit_edits(place: Workplace) -> None:
         if store.is_profile:
             continue
         try:
-            commit_person_edits(
+            edits = commit_person_edits(
                 store,
                 now_ms=place.clock.now_ms(),
                 planned=planned,
@@ -126,3 +128,5 @@ def _commit_edits(place: Workplace) -> None:
             )
         except StoreError as error:
             logger().warning("store.unusable", store=store.key, reason=str(error))
+            continue
+        follow_edits(place.ledger.usage, store.key, edits)

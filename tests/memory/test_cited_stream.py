@@ -162,6 +162,8 @@ def test_what_a_context_block_quotes_is_not_cited() -> None:
         (f"Say ```{TAG}``` so", "Say `````` so"),
         (f"Done.\n```\n{TAG}", "Done.\n```"),
         ("a </memory-used> b", "a b"),
+        (f"<memory-used>x </memory-{TAG}used>", "<memory-used>x </memory- used>"),
+        ("<memory-u\u017fed>user/a</memory-used>", "<memory-u\u017fed>user/a"),
     ],
 )
 def test_stripping_leaves_the_answer_as_if_the_tag_had_not_been_there(text: str, left: str) -> None:
