@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "config": ("config", "config", "Show or check the configuration."),
     "consolidate": ("consolidate", "consolidate", "Merge what a project's notes say twice."),
     "demo": ("demo", "demo", "Show memoryd at work in a temporary home."),
+    "doctor": ("doctor", "doctor", "Find what is wrong and say what to do."),
     "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
     "graph": ("graph", "graph", "See how notes are used."),
     "list": ("queue", "list_jobs", "List the newest jobs."),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memoryd.cli.common import home_option, json_option, project_option, say, store_of, table
+from memoryd.cli.memory_import import import_notes
+from memoryd.cli.memory_restore import restore
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -138,3 +140,7 @@ def _values(store: Store, note: Note) -> dict[str, object]:
         "source": note.source,
         "valid_from": note.valid_from,
     }
+
+
+memory.add_command(import_notes)
+memory.add_command(restore)

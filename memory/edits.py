@@ -82,7 +82,7 @@ def commit_person_edits(
 
     ``planned`` are the sha256 of the files that standing plans leave; ``spans`` gives the words a
     note at a path stood on, so that a deleted one is not learned from them again.
-    ``accept_vanished`` is a person's word that a mass disappearance was meant. Raises
+    ``accept_vanished`` is a person's word that what vanished was meant to, at once. Raises
     ``StoreBusy`` when another still writes after ``wait_seconds``, ``StoreHeld`` (nothing was
     committed) and ``BaselineError``.
     """
@@ -94,7 +94,7 @@ def commit_person_edits(
         found = _look(baseline, now_ms, planned)
         if not accept_vanished:
             _require_no_mass(store, found)
-        forgotten = [path for path in found.gone if _still(store, path, now_ms)]
+        forgotten = [path for path in found.gone if accept_vanished or _still(store, path, now_ms)]
         found.waiting += [path for path in found.gone if path not in forgotten]
         files = found.edits | dict.fromkeys(forgotten) | dict.fromkeys(found.moved)
         if not store.is_profile:
@@ -112,6 +112,19 @@ def commit_person_edits(
         tuple(found.secret),
         tuple(found.unreadable),
     )
+
+
+def require_not_held(store: Store) -> None:
+    """Raise ``StoreHeld`` where so much vanished that a person must decide; nothing is changed."""
+    baseline = Baseline(store)
+    if not baseline.exists() or store.is_profile:
+        return
+    if store.root.is_dir():
+        found = _look(baseline, 0, ())
+    else:
+        found = _Found(baseline.files())
+        found.gone = [path for path in found.known if path != TOMBSTONES]
+    _require_no_mass(store, found)
 
 
 def put_back(store: Store) -> tuple[str, ...]:
@@ -215,8 +228,8 @@ def _require_no_mass(store: Store, found: _Found) -> None:
     if gone >= MASS_NOTES or (gone >= MASS_AT_LEAST and gone * MASS_SHARE >= total):
         raise StoreHeld(
             f"{gone} of {total} notes of {store.key} vanished at once",
-            hint=f"`git -C {store.root} checkout -- .` puts them back,"
-            f" `git -C {store.root} commit -am forget` lets them go",
+            hint=f"`memoryd memory restore --project {store.key}` puts them back,"
+            " with --let-go it forgets them",
         )
 
 

@@ -161,7 +161,7 @@ def test_a_mass_disappearance_is_held(
         assert len(look(store, clock).forgotten) == gone
         return
     before = Baseline(store).head()
-    with pytest.raises(StoreHeld, match="checkout"):
+    with pytest.raises(StoreHeld, match="memory restore"):
         look(store, clock)
 
     assert Baseline(store).head() == before

@@ -1,0 +1,49 @@
+"""``memoryd doctor``: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from memoryd.cli.common import home_option, json_option, say
+from memoryd.memory.home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memoryd.memory.health import Finding
+
+_MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM"}
+
+
+@click.command(epilog="Example: memoryd doctor --json")
+@home_option
+@json_option
+def doctor(home: Home, as_json: bool) -> None:
+    """Look everything over: what is wrong is named, with what to do; exit code 1 where it is."""
+    from memoryd.jobs.doctor import examine
+    from memoryd.memory import log
+    from memoryd.memory.clock import SystemClock
+
+    log.configure(quiet=True)
+    findings = examine(home, SystemClock(), os.environ)
+    counts = Counter(each.severity for each in findings)
+    healthy = not counts["problem"]
+    values = {"healthy": healthy, "findings": [asdict(each) for each in findings]}
+    say(values, "\n".join(_lines(findings)), as_json)
+    if not healthy:
+        sys.exit(1)
+
+
+def _lines(findings: Sequence[Finding]) -> list[str]:
+    lines = []
+    for each in findings:
+        lines.append(f"{_MARKS[each.severity]}  {each.what}")
+        if each.todo:
+            lines.append(f"         -> {each.todo}")
+    return lines

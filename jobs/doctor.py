@@ -1,0 +1,232 @@
+"""What is wrong with a home, and what to do about it: a list of small checks.
+
+``CHECKS`` is the list. A check looks at one thing and yields what it found; nothing found is "ok".
+Adding one is a function here, or in ``memory/health.py`` where it is about one store, and a line.
+Looking changes nothing but what every look at the queue does: the inbox is taken in first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+from memoryd.jobs import envelope as envelopes
+from memoryd.jobs.intake import take_in
+from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.workplace import find_transcript, open_ledger
+from memoryd.memory import health
+from memoryd.memory.clock import Clock
+from memoryd.memory.config import Config, load, load_project
+from memoryd.memory.errors import BadEnvelope, ConfigError, MemorydError
+from memoryd.memory.gitprogram import require_git
+from memoryd.memory.health import Finding, found_by, shortened
+from memoryd.memory.home import Home
+from memoryd.memory.ids import short
+from memoryd.memory.projects import identities
+from memoryd.memory.store import Store
+from memoryd.memory.text import clip
+
+#: A provider that has not answered for so long is named.
+AWAY_MS = 24 * 3600 * 1000
+#: An envelope that lies in the inbox for so long, though it was just looked at, is named.
+LEFT_MS = 10 * 60 * 1000
+#: Consolidations in a row that changed nothing before the store is named.
+EMPTY_RUNS = 3
+#: Findings of one kind that are listed one by one.
+LISTED = 20
+
+
+@dataclass(frozen=True)
+class Look:
+    """A home while it is looked at: what the checks share, opened once."""
+
+    home: Home
+    clock: Clock
+    environ: Mapping[str, str]
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration, the defaults where it cannot be used (a check says so)."""
+        try:
+            return load(self.home.config_file)
+        except ConfigError:
+            return Config()
+
+    @cached_property
+    def _opened(self) -> Ledger | MemorydError:
+        try:
+            return open_ledger(self.home, self.config, self.clock, check=True)
+        except MemorydError as error:
+            return error
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, checked when it is first opened. Raises what opening it raised."""
+        if isinstance(self._opened, MemorydError):
+            raise self._opened
+        return self._opened
+
+    @cached_property
+    def stores(self) -> list[Store]:
+        """Every store, those that have lost their baseline too."""
+        found = {store.key: store for store in Store.all(self.home)}
+        for root in self.home.projects.glob("*/memory"):
+            store = Store.for_project(self.home, root.parent.name)
+            found.setdefault(store.key, store)
+        return sorted(found.values(), key=lambda store: store.root)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if isinstance(opened := self.__dict__.get("_opened"), Ledger):
+            opened.close()
+
+
+CheckAll = Callable[[Look], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: the code of its answer when all is well, what that says, and the look itself."""
+
+    code: str
+    fine: str
+    look: CheckAll
+
+
+def examine(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Finding]:
+    """Every finding, in the order of ``CHECKS``; an "ok" for each check that found nothing.
+
+    A home that is not there is not made: the only finding says so.
+    """
+    if not home.root.exists():
+        what = f"there is no home at {home.root} yet"
+        return [
+            Finding("home.missing", "ok", what, "the first session, or `memoryd run`, makes it")
+        ]
+    look = Look(home, clock, environ)
+    findings: dict[Finding, None] = {}
+    try:
+        for check in CHECKS:
+            found = list(shortened(found_by(partial(check.look, look)), LISTED))
+            ok = Finding(check.code, "ok", check.fine)
+            findings |= dict.fromkeys(found or [ok])
+    finally:
+        look.close()
+    return list(findings)
+
+
+def _configuration(look: Look) -> Iterator[Finding]:
+    try:
+        load(look.home.config_file)
+    except ConfigError as error:
+        for problem in error.problems or (error.message,):
+            yield Finding("config.unusable", "problem", problem, error.hint)
+    for known in identities(look.home):
+        if known.path.startswith("/"):
+            yield from found_by(partial(_project_file, look, known.path))
+
+
+def _project_file(look: Look, path: str) -> Iterator[Finding]:
+    load_project(Path(path), look.config)
+    yield from ()
+
+
+def _git(look: Look) -> Iterator[Finding]:
+    require_git()
+    yield from ()
+
+
+def _ledger(look: Look) -> Iterator[Finding]:
+    ledger = look.ledger
+    take_in(look.home, ledger, lambda agent, session: find_transcript(look.environ, agent, session))
+    yield from ()
+
+
+def _envelopes(look: Look) -> Iterator[Finding]:
+    inbox = look.home.inbox
+    for path in sorted(inbox.glob("*.json")):
+        if look.clock.now_ms() - path.lstat().st_mtime_ns // 1_000_000 > LEFT_MS:
+            what = f"{path} has not been taken in"
+            yield Finding("envelope.left", "problem", what, "check its owner and mode")
+    for path in sorted((inbox / "bad").iterdir()) if (inbox / "bad").is_dir() else []:
+        todo = "mend it and move it into the inbox, or delete it: a session may be unread"
+        yield Finding("envelope.unreadable", "problem", f"{path}: {_why(path)}", todo)
+
+
+def _why(path: Path) -> str:
+    try:
+        envelope = envelopes.read(path)
+    except BadEnvelope as error:
+        return error.message
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    return f"no session of the agent {clip(envelope.agent, 60)!a} can be read here"
+
+
+def _failed_jobs(look: Look) -> Iterator[Finding]:
+    for job in look.ledger.records.jobs(status="failed", limit=1000):
+        why = ": ".join(text for text in (job.error_code, job.error_detail) if text)
+        what = f"{job.kind} {short(job.id)} failed: {clip(why, 200)}"
+        todo = f"`memoryd show {short(job.id)}` tells more; then `memoryd retry {short(job.id)}`"
+        yield Finding("job.failed", "problem", what, todo)
+
+
+def _provider(look: Look) -> Iterator[Finding]:
+    breaker = look.ledger.breakers.of(look.config.provider.name)
+    if breaker is None:
+        return
+    hours = (look.clock.now_ms() - breaker.since) // 3_600_000
+    said = f"{breaker.reason}, {clip(breaker.detail, 200)}"
+    if breaker.state == "stopped":
+        what = f"the provider {breaker.provider} is not asked any more: {said}"
+        todo = "mend what it says; a restart or SIGHUP of the daemon asks again"
+        yield Finding("provider.stopped", "problem", what, todo)
+    elif look.clock.now_ms() - breaker.since > AWAY_MS:
+        what = f"the provider {breaker.provider} has not answered for {hours} hours: {said}"
+        yield Finding("provider.away", "problem", what, "check the network and its settings")
+
+
+def _consolidation(look: Look) -> Iterator[Finding]:
+    for ran in look.ledger.consolidations.all():
+        if ran.empty_runs < EMPTY_RUNS:
+            continue
+        times = f"{ran.empty_runs} times in a row"
+        what = f"consolidation of {ran.store} changed nothing {times} ({ran.outcome or '-'})"
+        yield Finding("consolidation.empty", "warning", what, "`memoryd list` shows the jobs")
+
+
+def _stale_locks(look: Look) -> Iterator[Finding]:
+    return _each(partial(health.stale_locks, now_ms=look.clock.now_ms()), look)
+
+
+def _each(check: Callable[[Store], Iterable[Finding]], look: Look) -> Iterator[Finding]:
+    """``check`` in every store; one that cannot be looked at does not hide the others."""
+    for store in look.stores:
+        for each in found_by(partial(check, store)):
+            named = store.key in each.what or os.fspath(store.root) in each.what
+            yield each if named else replace(each, what=f"{store.root}: {each.what}")
+
+
+def _in_each_store(check: Callable[[Store], Iterable[Finding]]) -> CheckAll:
+    return partial(_each, check)
+
+
+#: In the order in which they are reported.
+CHECKS: tuple[Check, ...] = (
+    Check("config.ok", "the configuration can be used", _configuration),
+    Check("git.ok", "git is there and new enough", _git),
+    Check("ledger.ok", "the ledger can be read", _ledger),
+    Check("inbox.ok", "every envelope could be read", _envelopes),
+    Check("jobs.ok", "no job has failed", _failed_jobs),
+    Check("provider.ok", "the provider answers", _provider),
+    Check("history.ok", "every store has its history", _in_each_store(health.history)),
+    Check("locks.ok", "no git left a lock behind", _stale_locks),
+    Check("stores.ok", "no store is held", _in_each_store(health.held)),
+    Check("notes.ok", "every note can be read", _in_each_store(health.unreadable_notes)),
+    Check("scanner.ok", "no note holds a secret", _in_each_store(health.suspicious_notes)),
+    Check("tombstones.ok", "what was forgotten is known", _in_each_store(health.tombstones)),
+    Check("consolidation.ok", "consolidation finds what to do", _consolidation),
+)

@@ -1,0 +1,148 @@
+"""Whether a store is well: small checks of one store each, for ``memoryd doctor``.
+
+A check yields what it found, or raises a ``MemorydError``, which counts as found. A finding never
+quotes a note: it says where and what kind. ``jobs/doctor.py`` lists the checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from memoryd.memory.baseline import Baseline
+from memoryd.memory.edits import require_not_held
+from memoryd.memory.errors import MemorydError, StoreError
+from memoryd.memory.files import read_or_none
+from memoryd.memory.scanner import redact, scan
+from memoryd.memory.store import TOMBSTONES, Store
+from memoryd.memory.text import clip
+from memoryd.memory.tombstones import Tombstones
+
+Severity = Literal["ok", "warning", "problem"]
+
+#: A lock of git that is older than this belongs to a process that died.
+STALE_LOCK_MS = 10 * 60 * 1000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found: ``code`` says which, ``what`` is wrong (or fine), ``todo`` what to do."""
+
+    code: str
+    severity: Severity
+    what: str
+    todo: str = ""
+
+
+def found_by(check: Callable[[], Iterable[Finding]], code: str | None = None) -> Iterator[Finding]:
+    """What ``check`` yields, its errors too; ``code`` instead of an error's own."""
+    try:
+        yield from check()
+    except MemorydError as error:
+        yield Finding(code or error.code, "problem", error.message, error.hint)
+    except OSError as error:
+        what = f"{error.filename} cannot be looked at: {error.strerror}"
+        yield Finding(code or "home.unusable", "problem", what, "check its owner and mode")
+
+
+def unreadable_notes(store: Store) -> Iterator[Finding]:
+    """Files in a note's place that are no readable note: nobody learns from them."""
+    for each in store.unreadable():
+        what = f"{redact(str(store.root / each.path))[0]} cannot be read: {each.reason}"
+        yield Finding("note.unreadable", "problem", what, "mend it in an editor, or delete it")
+
+
+def suspicious_notes(store: Store) -> Iterator[Finding]:
+    """Notes in which the scanner finds something: where, and of which kind, never the words."""
+    for path in store.paths():
+        if not path.endswith(".md"):
+            continue
+        try:
+            text = (store.read(path) or b"").decode("utf-8", "replace")
+        except StoreError:  # `unreadable_notes` names it
+            continue
+        yield from _scanned(store, path, text)
+
+
+def _scanned(store: Store, path: str, text: str) -> Iterator[Finding]:
+    found = {(each.verdict, each.pattern) for each in scan(text)}
+    place = redact(str(store.root / path))[0]
+    if secrets := sorted(pattern for verdict, pattern in found if verdict == "secret"):
+        what = f"{place} holds a secret ({', '.join(secrets)})"
+        todo = (
+            "take it out and change it; until then the edit is not committed, nor shown to agents"
+        )
+        yield Finding("note.secret", "problem", what, todo)
+    if any(verdict == "injection" for verdict, _ in found):
+        what = f"{place} reads like instructions to a model"
+        yield Finding("note.injection", "warning", what, "read it; keep it only if it is yours")
+    if any(verdict == "invisible" for verdict, _ in found):
+        what = f"{place} holds invisible characters"
+        yield Finding("note.invisible", "warning", what, "retype the line they are in")
+
+
+def held(store: Store) -> Iterator[Finding]:
+    """A store in which too many notes vanished at once."""
+    require_not_held(store)
+    yield from ()
+
+
+def history(store: Store) -> Iterator[Finding]:
+    """A baseline that is missing, cannot be read, or is not the one people see in the folder."""
+    baseline = Baseline(store)
+    if not baseline.exists():
+        what = f"{store.root} has no history"
+        todo = "restore the baselines folder from a backup; else the next write starts a new one"
+        yield Finding("baseline.missing", "warning", what, todo)
+        return
+    baseline.files()
+    if baseline.git.run("symbolic-ref", "--quiet", "HEAD").status != 0:
+        what = f"{store.root} is on no branch: what is written there can be lost at a checkout"
+        yield Finding("baseline.detached", "problem", what, f"`git -C {store.root} switch main`")
+    link = store.root / ".git"
+    if store.root.is_dir() and (
+        link.is_dir() or read_or_none(link) != baseline.link_text().encode()
+    ):
+        what = f"{link} is not memoryd's: git shows another history there"
+        yield Finding(
+            "baseline.foreign", "warning", what, "move it away; memoryd puts its own back"
+        )
+
+
+def stale_locks(store: Store, now_ms: int) -> Iterator[Finding]:
+    """Locks that a git left which died; those in ``refs`` stop every commit."""
+    if not store.git_dir.is_dir():
+        return
+    places = [*store.git_dir.glob("*.lock"), *(store.git_dir / "refs").rglob("*.lock")]
+    for path in sorted(places):
+        if now_ms - path.lstat().st_mtime_ns // 1_000_000 > STALE_LOCK_MS:
+            what = f"{path} was left by a git that died"
+            yield Finding(
+                "baseline.locked", "problem", what, "remove it if no git is at work there"
+            )
+
+
+def tombstones(store: Store) -> Iterator[Finding]:
+    """Lines of the tombstones that are none: what they forgot may be learned again."""
+    bad = Tombstones.of(store).bad_lines if store.read(TOMBSTONES) else 0
+    if bad:
+        what = f"{store.root / TOMBSTONES} has {bad} lines that cannot be read"
+        todo = f"`git -C {store.root} log -p {TOMBSTONES}` shows what they were"
+        yield Finding("tombstones.damaged", "problem", what, todo)
+
+
+def shortened(findings: Iterable[Finding], most: int) -> Iterator[Finding]:
+    """At most ``most`` findings of one code; of the rest one line says how many there are."""
+    seen: Counter[str] = Counter()
+    last: dict[str, Finding] = {}
+    for each in findings:
+        seen[each.code] += 1
+        last[each.code] = each
+        if seen[each.code] <= most:
+            yield each
+    for code, count in seen.items():
+        if count > most:
+            what = f"and {count - most} more {code}, the last: {clip(last[code].what, 200)}"
+            yield Finding(code, last[code].severity, what, last[code].todo)
