@@ -49,8 +49,25 @@ def _lines(values: dict[str, Any]) -> list[str]:
         lines.append(f"inbox     {values['bad_envelopes']} unreadable, kept in inbox/bad/")
     if values["switches"]:
         lines.append(f"switches  {', '.join(values['switches'])} set: sessions are passed over")
-    held = (values["daemon"] or {}).get("held_stores", {})
-    lines += [f"held      {key}: {reason}" for key, reason in sorted(held.items())]
+    return lines + _stores(values["daemon"] or {})
+
+
+def _stores(daemon: dict[str, Any]) -> list[str]:
+    """What a person should know of the stores, as far as a daemon looks after them."""
+
+    def of(name: str) -> list[tuple[str, Any]]:
+        return sorted(daemon.get(name, {}).items())
+
+    lines = [f"held      {key}: {reason}" for key, reason in of("held_stores")]
+    lines += [f"unusable  {key}: {reason}" for key, reason in of("unusable_stores")]
+    for key, notes in of("unreadable_notes"):
+        lines += [f"unread    {key}: {path}: {why}" for path, why in sorted(notes.items())[:5]]
+        if len(notes) > 5:
+            lines.append(f"unread    {key}: and {len(notes) - 5} more")
+    for key, paths in of("uncommitted_secrets"):
+        lines.append(
+            f"secret    {key}: {', '.join(paths[:5])}: not in the history while it is there"
+        )
     return lines
 
 

@@ -35,13 +35,22 @@ from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import Config, load
-from memoryd.memory.errors import ConfigError, HomeError, HomeLocked, LeaseLost, MemorydError
+from memoryd.memory.errors import (
+    ConfigError,
+    HomeError,
+    HomeLocked,
+    LeaseLost,
+    MemorydError,
+    StoreHeld,
+)
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
 from memoryd.memory.log import logger
 
 RESCUE_SECONDS = 30.0
 SWEEP_SECONDS = 60.0
+#: Whether the folders that are watched are still those of the home, and whether all of them are.
+FOLDERS_SECONDS = 30.0
 WATCHES_SECONDS = 600.0
 #: Every store is looked at this often, whatever the watches saw.
 STORES_SECONDS = 600.0
@@ -120,6 +129,7 @@ class Daemon:
         )
         # A new process has new keys and perhaps a new configuration: ask again.
         self.place.ledger.breakers.resume(config.provider.name)
+        self.place.ledger.wake(StoreHeld.code)  # the notes may be back since
         self.keeper = LeaseKeeper(self.place.ledger, self.clock, config.queue.heartbeat_seconds)
         self.stores = StoreKeeper(
             self.home,
@@ -127,8 +137,9 @@ class Daemon:
             self.place.ledger.records.planned_contents,
             self.place.ledger.records.evidence,
             partial(follow_edits, self.place.ledger.usage),
+            self._on_released,
         )
-        self.watcher = Watcher(self.home, self._on_inbox, self.stores.changed)
+        self.watcher = Watcher(self.home, self._on_inbox, self.stores.saw, self._on_lost)
         self.schedule = self._duties()
         self.doorbell = Doorbell(
             self._work,
@@ -151,6 +162,7 @@ class Daemon:
         schedule.add("look", STORES_SECONDS, self.stores.all_changed, first=STORES_SECONDS)
         schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
         schedule.add("sweep", SWEEP_SECONDS, self._sweep)
+        schedule.add("folders", FOLDERS_SECONDS, self.watcher.renew, first=FOLDERS_SECONDS)
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
         schedule.add("prune", PRUNE_SECONDS, self._prune)
@@ -220,6 +232,16 @@ class Daemon:
         """A new envelope: its file was the ring."""
         if take_in_envelopes(self.place).created:
             self.doorbell.ring()
+
+    def _on_lost(self) -> None:
+        """Events may have been lost: everything is looked at once."""
+        self._on_inbox()
+        self.stores.all_changed()
+
+    def _on_released(self, key: str) -> None:
+        """A store is held no more: its jobs go on."""
+        self.place.ledger.wake(StoreHeld.code)
+        self.doorbell.ring()
 
     def _on_ring(self) -> None:
         take_in_envelopes(self.place)
@@ -314,8 +336,7 @@ class Daemon:
             "last_sweep_at": self.seen.last_sweep_at,
             "working": [job.id for job in self.keeper.alive()],
             "reloads": self.seen.reloads,
-            "held_stores": self.stores.held,
-        }
+        } | self.stores.troubles.for_status()
         return found
 
 

@@ -3,7 +3,11 @@
 Events only say where to look. A store is looked at when it has been quiet for a moment (its index
 is then made again) and once more when it has been still for a minute (a person's edits are then
 theirs in its history). At the start every store counts as changed, so that nothing done while no
-daemon ran is missed.
+daemon ran is missed. One look at a time, and indexes first: a thousand stores that are due for
+their edits do not keep one person's change waiting.
+
+A store in which too much vanished at once is held: its index stays as it was, nothing is committed,
+and each change in it is looked at at once, so that it goes on when the notes are back.
 """
 
 from __future__ import annotations
@@ -12,26 +16,25 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from memoryd.daemon.troubles import Troubles
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
-from memoryd.memory.edits import EditsOutcome, commit_person_edits
-from memoryd.memory.errors import StoreBusy, StoreError, StoreHeld
+from memoryd.memory.edits import EditsOutcome, commit_person_edits, require_not_held
+from memoryd.memory.errors import BaselineError, StoreBusy, StoreError, StoreHeld
+from memoryd.memory.files import read_or_none, sha256
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
-from memoryd.memory.store import Store
+from memoryd.memory.store import INDEX, TOMBSTONES, Store
 
 #: The index follows a change after this much quiet, but never later than the second number.
 QUIET_SECONDS = 0.5
 LATEST_SECONDS = 1.5
 #: A person's edit is theirs once still for this long (a little more than the rule's 60 s).
 STILL_SECONDS = 61.0
-#: How soon a store is looked at again that was busy, and one that is held or cannot be read.
+#: How soon a store is looked at again that was busy, one that is held, one that cannot be used.
 BUSY_SECONDS = 5.0
-HELD_SECONDS = 600.0
-
-
-def _nobody(store: str, edits: EditsOutcome) -> None:
-    """Nothing is kept elsewhere."""
+HELD_SECONDS = 60.0
+UNUSABLE_SECONDS = 600.0
 
 
 @dataclass
@@ -42,8 +45,22 @@ class _Changed:
     edits: float
 
 
+def _nobody(store: str, edits: EditsOutcome) -> None:
+    """Nothing is kept elsewhere."""
+
+
+def _released(key: str) -> None:
+    """Nobody waits for the store."""
+
+
 class StoreKeeper:
-    """One thread for all stores of a home. A service: ``start`` and ``stop``."""
+    """One thread for all stores of a home. A service: ``start`` and ``stop``.
+
+    ``planned`` gives the sha256 of what standing plans leave, which is never a person's edit;
+    ``evidence`` the words a note (store, path) stands on, which are not learned again once it is
+    deleted. ``follow`` is told what a person did once it is in the history of the store;
+    ``on_released`` that a store is held no more. Both are called in the keeper's thread.
+    """
 
     def __init__(
         self,
@@ -52,18 +69,20 @@ class StoreKeeper:
         planned: Callable[[], set[str]],
         evidence: Callable[[str, str], list[tuple[str, str]]],
         follow: Callable[[str, EditsOutcome], None] = _nobody,
+        on_released: Callable[[str], None] = _released,
     ) -> None:
         self.home = home
         self.clock = clock
-        #: sha256 of what standing plans leave: never a person's edit.
+        self.troubles = Troubles()
         self._planned = planned
-        #: (store, path) -> the words a note stands on: not learned again once it is deleted.
         self._evidence = evidence
-        #: (store, what a person did in it): what is kept elsewhere follows.
         self._follow = follow
+        self._on_released = on_released
         self._stores: dict[str, _Changed] = {}
-        #: Stores in which too much vanished at once, with the reason, for ``status``.
-        self.held: dict[str, str] = {}
+        #: sha256 of the index as it was last made: an event about that one is our own.
+        self._indexes: dict[str, str] = {}
+        #: What each store looked like when nothing was left to do in it.
+        self._looked: dict[str, frozenset[tuple[object, ...]]] = {}
         self._wake = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -85,33 +104,63 @@ class StoreKeeper:
             self._thread = None
 
     def all_changed(self) -> None:
-        """Look at every store: events may be lost, and may never have been there."""
-        for store in Store.all(self.home):
-            if not store.is_profile:
-                self.changed(store.key)
+        """Look at every store: events may be lost, and may never have been there.
 
-    def changed(self, key: str) -> None:
-        """Something happened in the store ``key``."""
+        One that is as the last look left it is passed over.
+        """
+        for key in self._keys():
+            known = self._looked.get(key)
+            if known is None or known != Store.for_project(self.home, key).fingerprint():
+                self.changed(key)
+
+    def _keys(self) -> list[str]:
+        """Every project's store: those with a history, and folders a person made notes in."""
+        known = [store.key for store in Store.all(self.home) if not store.is_profile]
+        made = [each for each in Store.in_projects(self.home) if each.key not in known]
+        return known + [each.key for each in made if _has_files(each)]
+
+    def saw(self, key: str, path: str = "") -> None:
+        """An event at ``path``, relative to the store ``key``'s root; our own are passed over."""
+        if path == INDEX and self._is_our_index(key):
+            return
+        self.changed(key, index=path != TOMBSTONES)
+
+    def _is_our_index(self, key: str) -> bool:
+        try:
+            data = read_or_none(self.home.projects / key / "memory" / INDEX)
+        except OSError:  # a folder in its place, for one: looked at like any change
+            return False
+        return data is not None and sha256(data) == self._indexes.get(key)
+
+    def changed(self, key: str, *, index: bool = True) -> None:
+        """Something happened in the store ``key``; its index follows unless told otherwise."""
         now = self.clock.monotonic()
         with self._wake:
             known = self._stores.get(key)
-            latest = known.latest if known and known.index is not None else now + LATEST_SECONDS
             # A store that is never quiet is looked at all the same: stillness is each file's own.
             edits = known.edits if known else now + STILL_SECONDS
-            self._stores[key] = _Changed(latest, min(now + QUIET_SECONDS, latest), edits)
+            latest = known.latest if known and known.index is not None else now + LATEST_SECONDS
+            due = known.index if known else None
+            if index:
+                due = min(now + QUIET_SECONDS, latest)
+            if key in self.troubles.held:  # perhaps the notes are back
+                edits = min(edits, now + QUIET_SECONDS)
+            self._stores[key] = _Changed(latest, due, edits)
             self._wake.notify_all()
 
     def look(self) -> bool:
-        """Do what is due now; False when nothing was. Called by the keeper's own thread."""
+        """Do one thing that is due now; False when nothing was. Called by the keeper's thread."""
         with self._wake:
-            work = self._due()
-        for key, duty in work:
-            try:
-                duty(key)
-            except Exception:  # noqa: BLE001 - thread top: one store must not stop the others
-                logger().exception("store.failed", store=key)
-                self._again(key, HELD_SECONDS)
-        return bool(work)
+            work = self._next_due()
+        if work is None:
+            return False
+        key, duty = work
+        try:
+            duty(key)
+        except Exception:  # noqa: BLE001 - thread top: one store must not stop the others
+            logger().exception("store.failed", store=key)
+            self._again(key, UNUSABLE_SECONDS)
+        return True
 
     def _run(self) -> None:
         while not self._stopping:
@@ -121,18 +170,18 @@ class StoreKeeper:
                 if not self._stopping:
                     self._wake.wait(self._seconds_to_next())
 
-    def _due(self) -> list[tuple[str, Callable[[str], None]]]:
-        """What is due now; what is handed out is no longer pending."""
+    def _next_due(self) -> tuple[str, Callable[[str], None]] | None:
+        """What is due now, an index before any edits; what is handed out is no longer pending."""
         now = self.clock.monotonic()
-        work: list[tuple[str, Callable[[str], None]]] = []
-        for key, store in list(self._stores.items()):
+        for key, store in self._stores.items():
             if store.index is not None and store.index <= now:
                 store.index = None
-                work.append((key, self._refresh_index))
+                return key, self._refresh_index
+        for key, store in self._stores.items():
             if store.edits <= now:
                 del self._stores[key]
-                work.append((key, self._commit_edits))
-        return work
+                return key, self._commit_edits
+        return None
 
     def _seconds_to_next(self) -> float | None:
         now = self.clock.monotonic()
@@ -147,18 +196,36 @@ class StoreKeeper:
             known.edits = min(known.edits, now + seconds)
 
     def _refresh_index(self, key: str) -> None:
-        store = Store.for_project(self.home, key)
-        if not store.root.is_dir():
-            return
         try:
+            store = Store.for_project(self.home, key)
             with store.writer_lock():
-                store.write_index()
+                self._require_not_held(store)
+                if store.root.is_dir():
+                    self._write_index(store)
         except StoreBusy:
             self.changed(key)  # whoever writes also writes the index; look again after them
+        except StoreHeld as error:
+            self._hold(key, error)
+        except StoreError as error:
+            self.troubles.refuse(key, str(error))
+
+    def _require_not_held(self, store: Store) -> None:
+        try:
+            require_not_held(store, now_ms=self.clock.now_ms(), planned=self._planned)
+        except BaselineError as error:  # without history the files are all there is to go by
+            self.troubles.refuse(store.key, str(error))
+
+    def _write_index(self, store: Store) -> None:
+        text, unreadable = store.survey_index()
+        self._indexes[store.key] = sha256(text.encode())
+        store.put_index(text)
+        self.troubles.name_unreadable(store.key, unreadable)
 
     def _commit_edits(self, key: str) -> None:
-        store = Store.for_project(self.home, key)
         try:
+            self._looked.pop(key, None)
+            store = Store.for_project(self.home, key)
+            before = store.fingerprint()
             outcome = commit_person_edits(
                 store,
                 now_ms=self.clock.now_ms(),
@@ -166,22 +233,41 @@ class StoreKeeper:
                 spans=lambda path: self._evidence(key, path),
             )
         except StoreBusy:
-            self._again(key, BUSY_SECONDS)
-            return
+            return self._again(key, BUSY_SECONDS)
         except StoreHeld as error:
-            if key not in self.held:
-                logger().warning("store.held", store=key, reason=error.message)
-            self.held[key] = error.message
-            self._again(key, HELD_SECONDS)
-            return
+            return self._hold(key, error)
         except StoreError as error:
-            logger().warning("store.unusable", store=key, reason=str(error))
-            self._again(key, HELD_SECONDS)
-            return
-        self.held.pop(key, None)
-        self._follow(key, outcome)
+            self.troubles.refuse(key, str(error))
+            return self._again(key, UNUSABLE_SECONDS)
+        self._settle(store, outcome)
         baseline = Baseline(store)
         if baseline.is_loose():
             baseline.collect_garbage()
         if outcome.waiting:
             self._again(key, STILL_SECONDS)
+        elif outcome == EditsOutcome():
+            self._looked[key] = before
+        return None
+
+    def _hold(self, key: str, error: StoreHeld) -> None:
+        self.troubles.hold(key, error.message)
+        self._again(key, HELD_SECONDS)
+
+    def _settle(self, store: Store, outcome: EditsOutcome) -> None:
+        """The store could be looked at: tell who waited for that, and who follows its notes."""
+        if self.troubles.unusable.pop(store.key, None) is not None:
+            self.changed(store.key)
+        self.troubles.name_secret(store.key, outcome.secret)
+        if self.troubles.held.pop(store.key, None) is not None:
+            logger().info("store.released", store=store.key)
+            self.changed(store.key)
+            self._on_released(store.key)
+        if outcome.commit is not None:
+            self._follow(store.key, outcome)
+
+
+def _has_files(store: Store) -> bool:
+    try:
+        return bool(store.paths())
+    except StoreError:  # to be looked at and said
+        return True

@@ -388,6 +388,11 @@ class Ledger:
         ):
             self._end_attempt(job, "snoozed", reason, now)
 
+    def wake(self, reason: str) -> int:
+        """What the snoozed jobs with this reason waited for has come: how many run now."""
+        with self.db.writing():
+            return self.db.change(sql.WAKE_WAITING, reason=reason, now=self.clock.now_ms())
+
     def release(self, job: Job) -> None:
         """Give the job back at no cost: a drain ran out of time. Raises ``LeaseLost``."""
         now = self.clock.now_ms()

@@ -244,6 +244,12 @@ where status = 'pending' and wait_reason in ('provider.unavailable', 'provider.p
     and run_at > :now
 """
 
+#: Wakes the jobs that wait for one reason; guard: pending with it.
+WAKE_WAITING = """
+update job set run_at = :now, updated_at = :now
+where status = 'pending' and wait_reason = :reason and run_at > :now
+"""
+
 #: Says whom not to ask.
 KEEP_BREAKER = """
 insert into breaker (provider, state, strikes, until, reason, detail, since)

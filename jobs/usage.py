@@ -120,16 +120,18 @@ class Usage:
 def follow_edits(usage: Usage, store: str, edits: EditsOutcome) -> None:
     """Let the counters follow what a person did in ``store``: deleted notes, and moved ones.
 
-    A note that was moved is found by the name of its file; a file that only got another name keeps
-    the name in its header, and its counters.
+    A note goes by the name in its header, or by its file's where that cannot be read: a file that
+    only got another name keeps its counters. One that left the store is none of its notes any more.
     """
     for path in edits.forgotten:
         usage.forget_usage(store, _note_at(path))
-    for path in edits.moved:
-        name = path.rpartition("/")[2]
-        now = [other for other in edits.edited if other.rpartition("/")[2] == name]
-        if len(now) == 1:
-            usage.rename_usage(store, _note_at(path), _note_at(now[0]))
+    for moved in edits.moved:
+        if moved.names is not None:
+            usage.rename_usage(store, *moved.names)
+        elif not moved.store and moved.to in edits.edited:
+            usage.rename_usage(store, _note_at(moved.path), _note_at(moved.to))
+        else:
+            usage.forget_usage(store, _note_at(moved.path))
 
 
 def _note_at(path: str) -> str:

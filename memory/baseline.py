@@ -74,11 +74,14 @@ class Baseline:
 
     @property
     def git(self) -> Git:
-        """The git program on this repository and work tree, whatever is around them."""
-        return Git(
-            self.store.root,
-            {"GIT_DIR": str(self.store.git_dir), "GIT_WORK_TREE": str(self.store.root)},
-        )
+        """The git program on this repository and work tree, whatever is around them.
+
+        Where the store's folder is missing, on the repository alone: history can still be read.
+        """
+        environ = {"GIT_DIR": str(self.store.git_dir)}
+        if not self.store.root.is_dir():
+            return Git(self.store.git_dir, environ)
+        return Git(self.store.root, environ | {"GIT_WORK_TREE": str(self.store.root)})
 
     def ensure(self) -> None:
         """Make the store's folder, its repository and its ``.git`` file where they are missing.
@@ -164,6 +167,23 @@ class Baseline:
             return None
         kind, blob = line.partition(b"\t")[0].split()[1:3]
         return self.git.ok("cat-file", "blob", blob.decode()) if kind == b"blob" else None
+
+    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of many blobs, by their ids, in one run of git. Raises ``BaselineError``."""
+        wanted = "".join(f"{blob}\n" for blob in blobs).encode()
+        out = self.git.ok("cat-file", "--batch", given=wanted) if wanted else b""
+        found: dict[str, bytes] = {}
+        at = 0
+        while at < len(out):
+            start = out.index(b"\n", at) + 1
+            name, kind, *size = out[at : start - 1].split()
+            if kind != b"blob":
+                raise BaselineError(
+                    f"{self.store.key} lost an object", hint="`git fsck` in the store says more"
+                )
+            at = start + int(size[0]) + 1
+            found[name.decode()] = out[start : at - 1]
+        return found
 
     def changed_paths(self) -> list[str]:
         """The files of memory whose bytes differ from ``HEAD``: new, changed or gone; sorted.

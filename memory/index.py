@@ -10,7 +10,10 @@ from memoryd.memory.text import clip
 #: Lines listed before the index is cut short, so that it stays readable.
 MAX_LINES = 200
 
-#: How the last line of an index starts that does not show every note.
+#: Files listed that are no readable notes.
+MAX_BROKEN = 20
+
+#: How the line of an index starts that does not show every note.
 CUT_SHORT = f"> WARNING: index truncated at {MAX_LINES} lines"
 
 _DESCRIPTION_CHARACTERS = 300
@@ -38,8 +41,12 @@ A markdown file in the folder of its type is one durable statement.
 """
 
 
-def render(notes: Iterable[Note]) -> str:
-    """The whole file, by type and name. Format: freecode reference 1.6."""
+def render(notes: Iterable[Note], unreadable: Iterable[tuple[str, str]] = ()) -> str:
+    """The whole file, by type and name. Format: freecode reference 1.6.
+
+    ``unreadable`` are the (path, reason) of files in the place of notes that are none: they are
+    named last, so that a note with a damaged header is neither hidden nor described wrongly.
+    """
     listed = sorted(notes, key=lambda note: (note.name, note.path))
     lines: list[str] = []
     for type_ in TYPES:
@@ -52,9 +59,22 @@ def render(notes: Iterable[Note]) -> str:
             "",
             f"{CUT_SHORT} ({len(lines)} total). Remove stale memories.",
         ]
+    lines += _broken(list(unreadable))
     return "\n".join([_PREAMBLE, *lines]).rstrip("\n") + "\n"
 
 
 def _line(note: Note) -> str:
     name, description = (" ".join(text.split()) for text in (note.name, note.description))
     return f"- [{clip(name, 80)}]({note.path}) — {clip(description, _DESCRIPTION_CHARACTERS)}"
+
+
+def _broken(unreadable: list[tuple[str, str]]) -> list[str]:
+    if not unreadable:
+        return []
+    said = ((" ".join(path.split()), " ".join(why.split())) for path, why in unreadable)
+    shown = [
+        f"- `{clip(path, _DESCRIPTION_CHARACTERS)}` — {clip(why, _DESCRIPTION_CHARACTERS)}"
+        for path, why in list(said)[:MAX_BROKEN]
+    ]
+    more = [f"- and {len(unreadable) - MAX_BROKEN} more"] if len(unreadable) > MAX_BROKEN else []
+    return ["", "## Not readable as notes", *shown, *more]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.memory import index
+from memoryd.memory.conflicts import conflict_of
 from memoryd.memory.errors import NoteError, StoreBusy, StoreError
 from memoryd.memory.files import make_directory, sha256, sync_directory, write_atomic
 from memoryd.memory.home import Home
@@ -34,6 +35,7 @@ INDEX = "MEMORY.md"
 PROFILE_PREFIX = "profile-"
 
 _FOLDERS = (*TYPES, *(f"{ARCHIVE}/{name}" for name in TYPES))
+_PLACES = frozenset({"", ARCHIVE, INDEX, TOMBSTONES, *_FOLDERS})
 _PROFILE_FILES = frozenset({"USER.md", "MEMORY.md", "SOUL.md", "promotions.json", TOMBSTONES})
 
 
@@ -79,6 +81,15 @@ class Store:
         names = sorted(path.name for path in home.baselines.glob("*.git"))
         stores = [cls.open(home, name.removesuffix(".git")) for name in names]
         return sorted(stores, key=lambda store: store.root)
+
+    @classmethod
+    def in_projects(cls, home: Home) -> list[Store]:
+        """Every project's store that has a folder, with a baseline or without, sorted by key."""
+        found = []
+        for root in sorted(home.projects.glob("*/memory")):
+            with contextlib.suppress(StoreError):  # a folder of a name that no project has
+                found.append(cls.for_project(home, root.parent.name))
+        return found
 
     @property
     def is_profile(self) -> bool:
@@ -127,6 +138,19 @@ class Store:
         """Where a file of this name is, in any folder of notes."""
         every = (f"{folder}/{name}" for folder in _FOLDERS)
         return [path for path in every if os.path.lexists(self.root / path)]
+
+    def fingerprint(self) -> frozenset[tuple[object, ...]]:
+        """What the file system says of the store's folders and its branch, without a file read.
+
+        The same again means that nothing was written, moved or committed in between.
+        """
+        places = [self.root, *(self.root / folder for folder in _FOLDERS)]
+        refs = (self.git_dir / name for name in ("HEAD", "packed-refs", "refs/heads/main"))
+        return frozenset(
+            (str(path), seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+            for path in (*places, *refs, *(each for place in places for each in _inside(place)))
+            if (seen := _stat(path)) is not None
+        )
 
     def notes(self) -> list[Note]:
         """Every readable note, archived ones too, sorted by path."""
@@ -190,18 +214,33 @@ class Store:
             raise _refused(path, error.strerror or "it cannot be removed") from error
         return True
 
-    def changed_at_ms(self, path: str) -> int:
-        """When the file, or where it is gone the folder it was in, was last changed (ms)."""
+    def changed_at_ms(self, path: str) -> tuple[int, int]:
+        """When the file, or where it is gone the folder it was in, was last changed (ms).
+
+        First as the file says, which whoever wrote it may have set to anything; then as the file
+        system noted it, a move into its place included.
+        """
         place = self._safe(path)
         while not os.path.lexists(place) and place != self.root:
             place = place.parent
-        return place.lstat().st_mtime_ns // 1_000_000 if os.path.lexists(place) else 0
+        if not os.path.lexists(place):
+            return 0, 0
+        seen = place.lstat()
+        return seen.st_mtime_ns // 1_000_000, seen.st_ctime_ns // 1_000_000
 
     def write_index(self) -> None:
         """Write ``MEMORY.md``, the derived index of a project; leave it when it says the same."""
-        if self.is_profile:
-            return
-        text = index.render(note for note in self.notes() if not note.archived)
+        if not self.is_profile:
+            self.put_index(self.survey_index()[0])
+
+    def survey_index(self) -> tuple[str, list[Unreadable]]:
+        """What the index is to say, and what ``unreadable`` says, in one reading of the notes."""
+        notes, unreadable = self._survey()
+        live = (note for note in notes if not note.archived)
+        return index.render(live, ((each.path, each.reason) for each in unreadable)), unreadable
+
+    def put_index(self, text: str) -> None:
+        """Write ``MEMORY.md`` unless it says ``text`` already. The caller holds the writer lock."""
         path = self.root / INDEX
         try:
             if path.is_symlink() or not path.is_file() or path.read_bytes() != text.encode():
@@ -226,8 +265,14 @@ class Store:
     def _survey(self) -> tuple[list[Note], list[Unreadable]]:
         notes: list[Note] = []
         unreadable: list[Unreadable] = []
-        for path in [] if self.is_profile else self.paths():
+        paths = [] if self.is_profile else self.paths()
+        listed = frozenset(paths)
+        for path in paths:
             if path == TOMBSTONES:
+                continue
+            if (other := conflict_of(path)) in listed:
+                reason = f"it is a conflicted copy of {other}: keep what you want of it there"
+                unreadable.append(Unreadable(path, reason))
                 continue
             try:
                 data = self.read(path)
@@ -259,6 +304,30 @@ class Store:
             if folder.parts and (self.root / folder).is_symlink():
                 raise _refused(path, f"{folder} is a symbolic link")
         return full
+
+
+def concerns_store(path: str) -> bool:
+    """Whether something that happens at ``path`` can change what a project's store holds.
+
+    ``path`` is relative to the store's root, which itself is ``""``. What editors and programs put
+    beside the notes (swap files, probes, backups, locks, temporary files) changes nothing.
+    """
+    folder, _, name = path.rpartition("/")
+    return path in _PLACES or (folder in _FOLDERS and _is_note_name(name))
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return [Path(each) for each in os.scandir(folder)]
+    except OSError:  # what is no folder, or may not be listed, holds nothing that could be seen
+        return []
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except OSError:
+        return None
 
 
 def _safe_key(key: str) -> str:

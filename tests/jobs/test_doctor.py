@@ -106,7 +106,8 @@ def test_a_held_store_is_named_with_the_command_that_decides(home: Home, clock: 
     assert the_one(home, clock) == found
 
     store.root.rename(home.root / "away")
-    assert the_one(home, clock) == found
+    away = the_one(home, clock)
+    assert (away.code, "memoryd memory restore" in away.todo) == ("store.held", True)
     assert not store.root.exists()
 
 

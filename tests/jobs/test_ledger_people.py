@@ -274,3 +274,21 @@ def test_prune_takes_the_attempts_and_leaves_cursor_and_rollout(ledger: Ledger) 
     assert ledger.cursor(job.agent, job.session) == 10
     rollout = ledger.records.rollout(job.agent, job.session)
     assert rollout is not None and rollout.last_cutoff == 700
+
+
+def test_what_waited_for_a_store_is_woken_when_it_is_held_no_more(
+    ledger: Ledger, clock: FakeClock
+) -> None:
+    """At once and at no cost; what waits for something else waits on."""
+    ends = {}
+    for session, reason in (("s1", "store.held"), ("s2", "budget.spent")):
+        enqueue(ledger, session)
+        job = claim(ledger)
+        ledger.snooze(job, clock.now_ms() + 600_000, reason)
+        ends[session] = job
+
+    assert ledger.wake("store.held") == 1
+
+    assert again(ledger, ends["s1"]).run_at == clock.now_ms()
+    assert again(ledger, ends["s2"]).run_at == clock.now_ms() + 600_000
+    assert claim(ledger).id == ends["s1"].id

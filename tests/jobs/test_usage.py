@@ -14,6 +14,7 @@ from memoryd.memory.decay import NEVER, Use
 from memoryd.memory.edits import EditsOutcome
 from memoryd.memory.errors import UsageError
 from memoryd.memory.testing import FakeClock
+from memoryd.memory.vanished import Moved
 
 DAY = 24 * 3600
 TABS, DB = ("-code", "user/tabs"), ("-code", "project/db")
@@ -181,17 +182,29 @@ def test_a_renamed_note_keeps_its_counters(ledger: Ledger, clock: FakeClock) -> 
 
 
 def test_counters_follow_what_a_person_did_in_the_store(ledger: Ledger) -> None:
-    """Deleted, and moved to another type; what cannot be followed is left."""
-    show(ledger, "m1", TABS, DB, ("-code", "user/pnpm"), ("-code", "user/lost"))
+    """Deleted, moved to another type or to another store, and renamed in the header."""
+    names = ("pnpm", "lost", "file", "named", "gone")
+    show(ledger, "m1", TABS, DB, *(("-code", f"user/{name}") for name in names))
     edits = EditsOutcome(
-        edited=("feedback/pnpm.md", "user/new.md"),
+        edited=("feedback/pnpm.md", "user/other.md", "user/anew.md"),
         forgotten=("user/tabs.md",),
-        moved=("user/pnpm.md", "user/lost.md"),
+        moved=(
+            Moved("user/pnpm.md", "feedback/pnpm.md"),
+            Moved("user/lost.md", "user/lost.md", "-other"),
+            Moved("user/file.md", "user/other.md", names=("user/file", "user/file")),
+            Moved("user/named.md", "user/anew.md", names=("user/named", "user/anew")),
+            Moved("user/gone.md", "drafts/gone.md"),
+        ),
     )
 
     follow_edits(ledger.usage, "-code", edits)
 
-    assert set(ledger.usage.usage_of("-code")) == {"project/db", "feedback/pnpm", "user/lost"}
+    assert set(ledger.usage.usage_of("-code")) == {
+        "project/db",
+        "feedback/pnpm",
+        "user/file",
+        "user/anew",
+    }
 
 
 def test_old_injections_are_pruned_and_counters_stay(ledger: Ledger, clock: FakeClock) -> None:

@@ -128,7 +128,7 @@ def test_a_file_that_turns_up_elsewhere_was_moved(home: Home, clock: FakeClock) 
 
     outcome = look(store, clock)
 
-    assert outcome.moved == ("user/a.md", "user/b.md", "user/c.md")
+    assert [each.path for each in outcome.moved] == ["user/a.md", "user/b.md", "user/c.md"]
     assert (outcome.forgotten, store.read("tombstones.jsonl")) == ((), None)
     assert Baseline(store).changed_paths() == []
 
