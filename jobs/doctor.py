@@ -72,10 +72,8 @@ class Look:
     @cached_property
     def stores(self) -> list[Store]:
         """Every store, those that have lost their baseline too."""
-        found = {store.key: store for store in Store.all(self.home)}
-        for root in self.home.projects.glob("*/memory"):
-            store = Store.for_project(self.home, root.parent.name)
-            found.setdefault(store.key, store)
+        every = (*Store.all(self.home), *Store.in_projects(self.home))
+        found = {store.key: store for store in every}
         return sorted(found.values(), key=lambda store: store.root)
 
     def close(self) -> None:

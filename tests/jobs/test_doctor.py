@@ -202,9 +202,10 @@ def test_a_tree_that_cannot_be_listed_is_found(home: Home, clock: FakeClock) -> 
 
 
 def test_a_history_that_is_gone_is_named(home: Home, clock: FakeClock) -> None:
-    """The notes are there, so the folder is looked at."""
+    """The notes are there, so the folder is looked at; one whose name is no key hides nothing."""
     store = make_store(home, a="A")
     store.git_dir.rename(home.root / "away")
+    (home.projects / ("k" * 250) / "memory").mkdir(parents=True)
 
     assert the_one(home, clock).code == "baseline.missing"
 
