@@ -12,7 +12,7 @@ RETRY_MAX_SECONDS = 3600
 #: First and longest wait for a provider that is away.
 UNAVAILABLE_FIRST_SECONDS = 15
 UNAVAILABLE_MAX_SECONDS = 3600
-#: First and longest wait for a writer lock held elsewhere.
+#: First and longest wait for a writer lock held elsewhere, and for git, disk or repository.
 BUSY_FIRST_SECONDS = 15
 BUSY_MAX_SECONDS = 600
 #: Wakes at the start of a day are spread over this long.

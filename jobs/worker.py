@@ -18,11 +18,22 @@ from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.errors import LeaseLost, MemorydError, StoreBusy, StoreHeld
+from memoryd.memory.errors import (
+    BaselineLocked,
+    BaselineUnusable,
+    DiskFull,
+    LeaseLost,
+    MemorydError,
+    StoreBusy,
+    StoreHeld,
+)
 from memoryd.memory.log import about, logger
 
 #: Between two looks at a store in which too much vanished at once.
 HELD_WAIT_SECONDS = 600
+
+#: What stands in the way of any job alike: it passes, or a person mends it.
+_IN_THE_WAY = (StoreBusy, BaselineLocked, BaselineUnusable, DiskFull)
 
 #: What works a job of each kind.
 HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
@@ -120,7 +131,7 @@ def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:
     now = place.clock.now_ms()
     if isinstance(error, Snooze):
         return error
-    if isinstance(error, StoreBusy):
+    if isinstance(error, _IN_THE_WAY):
         wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
         return Snooze(now + wait * 1000, error.code, str(error))
     if isinstance(error, StoreHeld):

@@ -14,8 +14,12 @@
     ├── StoreError                    a store of markdown cannot be used
     │   ├── StoreBusy                 its writer lock is held elsewhere: snooze
     │   ├── StoreHeld                 a mass disappearance, held until a person decides
+    │   │   └── StoreDetached         its history has something else checked out: snooze
+    │   ├── DiskFull                  no room, or no quota, to write: snooze
     │   ├── NoteError                 one file is not a note we may rewrite
-    │   ├── BaselineError             git refused, failed or is missing
+    │   ├── BaselineError             git refused or failed
+    │   │   ├── BaselineLocked        a git is at work there, or one died: snooze
+    │   │   └── BaselineUnusable      git is missing or the repository damaged: snooze
     │   └── UndoConflict              what undo would restore was changed since
     ├── TranscriptError               a transcript cannot be read
     │   └── TranscriptGone            it is not there any more
@@ -122,6 +126,18 @@ class StoreHeld(StoreError):
     code = "store.held"
 
 
+class StoreDetached(StoreHeld):
+    """A person has another branch or an old commit checked out in the store, until they end it."""
+
+    code = "store.detached"
+
+
+class DiskFull(StoreError):
+    """The disk, or the person's share of it, has no room left."""
+
+    code = "disk.full"
+
+
 class NoteError(StoreError):
     """A file whose header could not be parsed. Such a file is never written by us."""
 
@@ -129,9 +145,24 @@ class NoteError(StoreError):
 
 
 class BaselineError(StoreError):
-    """git is missing, refused, failed or was killed at its limit."""
+    """git refused or failed."""
 
     code = "baseline.failed"
+
+
+class BaselineLocked(BaselineError):
+    """A lock file stands in the way: another git is at work, or one died. No job's fault."""
+
+    code = "baseline.locked"
+
+
+class BaselineUnusable(BaselineError):
+    """git is missing, too old or killed at its limit, or the repository is damaged.
+
+    No job's fault: whoever meets it waits until a person has mended what ``hint`` names.
+    """
+
+    code = "baseline.unusable"
 
 
 class UndoConflict(StoreError):

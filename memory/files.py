@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+
+from memoryd.memory.errors import DiskFull
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -15,6 +18,16 @@ DIRECTORY_MODE = 0o700
 def sha256(data: bytes) -> str:
     """Lower-case hex of the sha256 of ``data``."""
     return hashlib.sha256(data).hexdigest()
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there was no room on the disk, or none left of the person's share."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def full_disk(message: str) -> DiskFull:
+    """The error for what could not be written for want of room."""
+    return DiskFull(message, hint="make room on the disk: nothing is lost, it is tried again")
 
 
 def sync_directory(path: Path) -> None:

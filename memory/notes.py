@@ -95,11 +95,13 @@ def parse(data: bytes, path: str) -> Note:
     except NoteError as error:
         raise NoteError(f"{path}: {error.message}", hint=error.hint) from error
 
+    last = {entry.key: entry for entry in parts.entries}
+
     def text(key: str) -> str:
-        return header.read_text(parts.last(key))
+        return header.read_text(last.get(key))
 
     def items(key: str) -> tuple[str, ...]:
-        return header.read_list(parts.last(key))
+        return header.read_list(last.get(key))
 
     def time(key: str) -> str | None:
         return _time(key, text(key))
@@ -125,7 +127,7 @@ def parse(data: bytes, path: str) -> Note:
 
 def type_of(path: str) -> NoteType:
     """The type that the folder of ``path`` stands for; ``NoteError`` for any other folder."""
-    folder = PurePosixPath(path).parent.name
+    folder = path.rpartition("/")[0].rpartition("/")[2]
     for known in TYPES:
         if folder == known:
             return known
