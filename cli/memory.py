@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memoryd.cli import history as history_commands
 from memoryd.cli.common import home_option, json_option, project_option, say, store_of, table
 from memoryd.cli.memory_import import import_notes
 from memoryd.cli.memory_restore import restore
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 @click.group(epilog="Example: memoryd memory list --all")
 def memory() -> None:
     """Read, delete and undo what is remembered."""
+
+
+memory.add_command(history_commands.history)
+memory.add_command(history_commands.diff)
 
 
 @memory.command("list", epilog="Example: memoryd memory list --all")

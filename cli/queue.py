@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from memoryd.jobs.records import Attempt, KeptCandidate
 
 _KINDS = ["finalize", "extract", "consolidate"]
+#: States of a candidate that changed a file.
+_WRITTEN = {"applied", "appended"}
 _STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
 
 
@@ -65,8 +67,10 @@ def show(job_id: str, home: Home, as_json: bool) -> None:
     attempts = ledger.records.attempts(job)
     candidates = ledger.records.candidates(job.id)
     transcript = _transcript(home, job)
+    undone = _undone(home, job, candidates)
     values = {
         "job": asdict(job),
+        "undone": undone,
         "attempts": [asdict(attempt) for attempt in attempts],
         "candidates": [asdict(candidate) for candidate in candidates],
         "transcript": transcript,
@@ -74,9 +78,14 @@ def show(job_id: str, home: Home, as_json: bool) -> None:
     text = "\n".join(
         (
             *_job_lines(job),
+            *(
+                [f"undone    by {undone}; `memoryd memory undo` of that brings it back"]
+                if undone
+                else []
+            ),
             *_transcript_lines(transcript),
             *_attempt_lines(attempts),
-            *_candidate_lines(candidates),
+            *_candidate_lines(candidates, undone),
         )
     )
     say(values, text, as_json)
@@ -205,12 +214,24 @@ def _attempt_lines(attempts: list[Attempt]) -> list[str]:
     return lines
 
 
-def _candidate_lines(candidates: list[KeptCandidate]) -> list[str]:
+def _undone(home: Home, job: Job, candidates: list[KeptCandidate]) -> str | None:
+    """The undo that took back what the job wrote; None while any of it stands."""
+    from memoryd.memory.store import Store
+    from memoryd.memory.undo import undo_of
+
+    written = {each.store for each in candidates if each.state in _WRITTEN and each.store}
+    if job.status != "completed" or not written:
+        return None
+    return undo_of([Store.open(home, key) for key in sorted(written)], job.id)
+
+
+def _candidate_lines(candidates: list[KeptCandidate], undone: str | None) -> list[str]:
     lines = ["", f"candidates ({len(candidates)})"] if candidates else []
     for candidate in candidates:
         lines.append(f"  {candidate.decision:<6} {candidate.statement or '(unreadable)'}")
         lines.append(f"         {candidate.reason}: {candidate.detail}")
         if candidate.path:
-            lines.append(f"         {candidate.state}: {candidate.path}")
+            state = "undone" if undone and candidate.state in _WRITTEN else candidate.state
+            lines.append(f"         {state}: {candidate.path}")
         lines += [f"         said: {span}" for _, _, span in candidate.evidence]
     return lines

@@ -175,7 +175,7 @@ def _tombstones(
     back = [
         Forgotten.of_file(path, data)
         for path, data in found.edits.items()
-        if data is not None and path != TOMBSTONES and path not in found.known
+        if found.known and data is not None and path != TOMBSTONES and path not in found.known
     ]
     notes = found.edits.keys() - {TOMBSTONES}
     if not (back or forgotten or (TOMBSTONES in found.edits and notes)):

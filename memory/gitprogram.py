@@ -48,6 +48,7 @@ _CONFIG = {
     "gc.auto": "0",
     "i18n.commitEncoding": "utf-8",
     "init.defaultRefFormat": "files",
+    "log.showRoot": "true",
     "maintenance.auto": "false",
     "safe.directory": "*",
     "tag.gpgSign": "false",

@@ -16,4 +16,6 @@ def has_secret(data: bytes | None) -> bool:
 def commit_theirs(baseline: Baseline, files: Mapping[str, bytes | None], now_ms: int) -> str:
     """Commit a person's versions (None: they removed it) as theirs; the commit's id comes back."""
     names = ", ".join(sorted(files)[:3]) + (" ..." if len(files) > 3 else "")
-    return baseline.commit(files, f"By hand: {names}", author="person", now_ms=now_ms)
+    # A history that was lost, or never was, begins with what a person has: none of it is news.
+    subject = f"By hand: {names}" if baseline.head() else f"Begin with what is here: {names}"
+    return baseline.commit(files, subject, author="person", now_ms=now_ms)

@@ -23,7 +23,8 @@ from memoryd.memory.ids import short, uuid7
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.tombstones import Span, Tombstones, added_and_taken, with_lines
 
-_UNDO = "Memoryd-Undo"
+#: The trailer that names the commit an undo reverts.
+UNDO = "Memoryd-Undo"
 
 #: (store, path) -> the (message id, exact words) the note there stands on, where they are known.
 EvidenceOf = Callable[[str, str], Iterable[Span]]
@@ -84,6 +85,8 @@ def undo(home: Home, reference: str, *, clock: Clock, evidence: EvidenceOf = _un
     with contextlib.ExitStack() as locks:
         for store in targets:
             locks.enter_context(store.writer_lock())
+        for store in targets:
+            Baseline(store).ensure()
         undos = {store.key: _undos(Baseline(store)) for store in targets}
         reversals = [
             _decide(Baseline(store), commits, undos[store.key])
@@ -104,6 +107,27 @@ def undo(home: Home, reference: str, *, clock: Clock, evidence: EvidenceOf = _un
     )
 
 
+def undone_commits(baseline: Baseline) -> set[str]:
+    """The commits of one store that are taken back: an undo of each stands."""
+    undos = _undos(baseline)
+    return {commit for commit in undos if not _stands(commit, undos)}
+
+
+def undo_of(stores: Iterable[Store], job: str) -> str | None:
+    """The id of the undo by which all that ``job`` wrote in ``stores`` is taken back.
+
+    None while any commit of it stands, and when it made none.
+    """
+    found: str | None = None
+    for store in stores:
+        undos = _undos(Baseline(store))
+        for commit in Baseline(store).commits_of(job):
+            if _stands(commit.id, undos):
+                return None
+            found = _resumed({store: [commit]}, {store.key: undos})
+    return found
+
+
 def _targets(home: Home, reference: str) -> tuple[str, dict[Store, list[Commit]]]:
     """What ``reference`` names: its full name, and its commits, newest first, by store."""
     found: dict[str, dict[Store, list[Commit]]] = {}
@@ -118,7 +142,7 @@ def _targets(home: Home, reference: str) -> tuple[str, dict[Store, list[Commit]]
     if not found:
         raise UsageError(
             f"no job or commit is called {reference!r}",
-            hint="`memoryd list` shows the jobs; `git log` in the notes' folder the commits",
+            hint="`memoryd list` shows the jobs, `memoryd memory history` the commits",
         )
     if len(found) > 1:
         raise UsageError(
@@ -131,8 +155,8 @@ def _targets(home: Home, reference: str) -> tuple[str, dict[Store, list[Commit]]
 def _undos(baseline: Baseline) -> dict[str, list[Commit]]:
     """The commits that revert others, by the commit they revert."""
     made: dict[str, list[Commit]] = {}
-    for commit in baseline.with_trailer(_UNDO):
-        for reverted in commit.values(_UNDO):
+    for commit in baseline.with_trailer(UNDO):
+        for reverted in commit.values(UNDO):
             made.setdefault(reverted, []).append(commit)
     return made
 
@@ -230,7 +254,7 @@ def _revert(
         files = dict(step.files)
         if not work.store.is_profile:
             files |= _revert_tombstones(work, step, gone, now_ms, evidence)
-        trailers = [("Memoryd-Job", identity), (_UNDO, step.commit.id)]
+        trailers = [("Memoryd-Job", identity), (UNDO, step.commit.id)]
         subject = f"Undo: {step.commit.subject}"
         commits.append(work.baseline.commit(files, subject, trailers, "person", now_ms=now_ms))
         seams.reach("store.committed")
