@@ -15,7 +15,16 @@ from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.worker import Worker
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.errors import LeaseLost, StoreBusy, StoreError, StoreHeld
+from memoryd.memory.errors import (
+    BaselineLocked,
+    BaselineUnusable,
+    DiskFull,
+    LeaseLost,
+    StoreBusy,
+    StoreDetached,
+    StoreError,
+    StoreHeld,
+)
 from memoryd.memory.testing import FakeClock
 
 RULE = "Always run the linter before you commit."
@@ -56,6 +65,10 @@ def enqueue(world: World, session: str = "s1") -> Job:
         (Snooze(1_767_603_600_001 + 5 * MINUTE, "budget.spent", "b"), "budget.spent", 5 * MINUTE),
         (StoreBusy("the store is being written"), "store.busy", 15_000),
         (StoreHeld("half of the notes vanished"), "store.held", 10 * MINUTE),
+        (StoreDetached("an old commit is checked out"), "store.detached", 10 * MINUTE),
+        (BaselineLocked("another git is at work"), "baseline.locked", 15_000),
+        (BaselineUnusable("git is not installed"), "baseline.unusable", 15_000),
+        (DiskFull("no space left"), "disk.full", 15_000),
     ],
 )
 def test_what_is_nobodys_fault_waits_at_no_cost(
