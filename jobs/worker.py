@@ -27,6 +27,7 @@ from memoryd.memory.errors import (
     StoreBusy,
     StoreHeld,
 )
+from memoryd.memory.gitprogram import require_git
 from memoryd.memory.log import about, logger
 
 #: Between two looks at a store in which too much vanished at once.
@@ -85,6 +86,7 @@ class Worker:
         ):
             self._keeper.hold(job)
             try:
+                require_git()  # before anything is asked for that could not be written
                 HANDLERS[job.kind](job, place, self._keeper)
                 ending = "ended"
             except (KeyboardInterrupt, SystemExit):
