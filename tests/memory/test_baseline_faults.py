@@ -13,7 +13,7 @@ import pytest
 from store_builders import age, git, make_store, note_bytes, operation, plan, write_note
 
 from memoryd.memory.apply import apply_plan
-from memoryd.memory.baseline import Baseline
+from memoryd.memory.baseline import SNAPSHOT_TAG, Baseline
 from memoryd.memory.edits import commit_person_edits
 from memoryd.memory.errors import (
     BaselineLocked,
@@ -314,7 +314,8 @@ def test_a_full_disk_is_said_whoever_meets_it(
     assert store.paths() == ["user/a.md"]
 
 
-def test_a_tag_whose_commit_is_gone_is_not_taken_for_none(home: Home) -> None:
+@pytest.mark.parametrize("what", ["tag", "commit"])
+def test_a_tag_that_cannot_be_read_is_not_taken_for_none(home: Home, what: str) -> None:
     """Else consolidation would begin from nothing."""
     store = make_store(home, a="One")
     first = Baseline(store).head()
@@ -322,7 +323,10 @@ def test_a_tag_whose_commit_is_gone_is_not_taken_for_none(home: Home) -> None:
     Baseline(store).move_snapshot(first, found=None)
     Baseline(store).commit([], "Two")
 
-    (store.git_dir / "objects" / first[:2] / first[2:]).unlink()
+    if what == "tag":
+        no_longer_readable(store.git_dir / SNAPSHOT_TAG)
+    else:
+        no_longer_readable(store.git_dir / "objects" / first[:2] / first[2:])
 
     with pytest.raises(BaselineUnusable):
         Baseline(store).snapshot()

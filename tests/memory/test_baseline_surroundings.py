@@ -66,8 +66,10 @@ def test_settings_in_the_repository_itself_change_nothing(home: Home) -> None:
 
 
 def test_attributes_hide_no_change_of_bytes(home: Home) -> None:
-    """A file that only changed its line ends has changed."""
+    """A file that only changed its line ends has changed, in a repository of any age."""
     store = make_store(home, a="One\nTwo")
+    (store.git_dir / "info/attributes").unlink()
+    Baseline(store).ensure()
     (store.root / ".gitattributes").write_text("*.md text\n")
     data = note_bytes("user/a.md", "One\nTwo").replace(b"\n", b"\r\n")
 
@@ -148,16 +150,17 @@ def test_a_store_inside_another_repository_is_its_own(home: Home) -> None:
 def test_a_repository_inside_the_store_hides_no_note(home: Home) -> None:
     """Neither those that were there nor a change of them; and none of it is committed."""
     store = make_store(home, a="One", b="Two")
-    subprocess.run(["git", "init", "-q", str(store.root / "user")], check=True)
+    for folder in ("user", "project"):
+        subprocess.run(["git", "init", "-q", str(store.root / folder)], check=True)
     write_note(store, "user/a.md", "Changed")
     (store.root / "user/b.md").unlink()
-    write_note(store, "user/c.md", "New")
+    write_note(store, "project/c.md", "New where git knows of nothing yet")
 
-    assert Baseline(store).changed_paths() == ["user/a.md", "user/b.md", "user/c.md"]
+    assert Baseline(store).changed_paths() == ["project/c.md", "user/a.md", "user/b.md"]
     Baseline(store).commit(Baseline(store).changed_paths(), "All")
 
     assert Baseline(store).changed_paths() == []
-    assert sorted(Baseline(store).files()) == ["user/a.md", "user/c.md"]
+    assert sorted(Baseline(store).files()) == ["project/c.md", "user/a.md"]
 
 
 def test_a_foreign_repository_in_the_stores_place_is_left_and_named(home: Home) -> None:
