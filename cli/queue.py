@@ -220,7 +220,8 @@ def _undone(home: Home, job: Job, candidates: list[KeptCandidate]) -> str | None
     from memoryd.memory.undo import undo_of
 
     written = {each.store for each in candidates if each.state in _WRITTEN and each.store}
-    if not written and job.kind == "consolidate":  # moves by age belong to no candidate
+    if not written and job.kind == "consolidate" and job.project:
+        # What moves for its age belongs to no candidate.
         written = {job.project}
     if job.status != "completed" or not written:
         return None

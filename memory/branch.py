@@ -22,6 +22,7 @@ BRANCH = "refs/heads/main"
 #: A lock on a ref is held for the length of one rename. One this old was left by a git that died.
 STALE_LOCK_MS = 600_000
 
+#: What a commit must move. (A lock on the index stops nothing of ours.)
 _REF_LOCKS = ("HEAD.lock", f"{BRANCH}.lock", "packed-refs.lock")
 _ID = re.compile(rb"[0-9a-f]{40}\n?")
 _HEAD = re.compile(r"(?:ref: *)?(refs/[^\s]+|[0-9a-f]{40})\s*")
@@ -71,12 +72,7 @@ def require_checked_out(store: Store) -> None:
 
 def stale_locks(store: Store, now_ms: int) -> list[Path]:
     """The locks on refs that a git which died has left: older than any git holds one."""
-    return [path for path in locks(store) if _is_stale(path, now_ms)]
-
-
-def locks(store: Store) -> list[Path]:
-    """The lock files on what a commit must move. (One on the index stops nothing of ours.)"""
-    return [path for name in _REF_LOCKS if (path := store.git_dir / name).exists()]
+    return [path for name in _REF_LOCKS if _is_stale(path := store.git_dir / name, now_ms)]
 
 
 def move(store: Store, git: Git, new: str, old: str, now_ms: int) -> bool:
@@ -116,8 +112,9 @@ def unusable(store: Store, message: str, error: OSError) -> StoreError:
 
 
 def lock_trouble(store: Store, now_ms: int) -> BaselineLocked | None:
-    """The error for the first lock there is, the index's included; None where there is none."""
-    found = [*locks(store), *([index] if (index := store.git_dir / "index.lock").exists() else [])]
+    """The error for the first lock that a dead git left, the index's included; else None."""
+    index = store.git_dir / "index.lock"
+    found = [*stale_locks(store, now_ms), *([index] if _is_stale(index, now_ms) else [])]
     return locked(str(found[0])) if found else None
 
 

@@ -69,7 +69,8 @@ def commit_of(store: Store, reference: str) -> Commit:
 
 
 def _contents(baseline: Baseline, blobs: Mapping[str, str]) -> dict[str, bytes]:
-    return dict(zip(blobs, baseline.contents(list(blobs.values())), strict=True))
+    found = baseline.contents(set(blobs.values()))
+    return {path: found[blob] for path, blob in blobs.items()}
 
 
 def _now(store: Store, path: str) -> bytes | StoreError | None:

@@ -14,7 +14,6 @@ from typing import Literal
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.edits import require_not_held
 from memoryd.memory.errors import MemorydError, StoreError
-from memoryd.memory.files import read_or_none
 from memoryd.memory.scanner import redact, scan
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.text import clip
@@ -90,25 +89,17 @@ def held(store: Store) -> Iterator[Finding]:
 
 
 def history(store: Store) -> Iterator[Finding]:
-    """A baseline that is missing, cannot be read, or is not the one people see in the folder."""
+    """A baseline that is missing, cannot be used, or is not the one people see in the folder."""
     baseline = Baseline(store)
     if not baseline.exists():
         what = f"{store.root} has no history"
         todo = "restore the baselines folder from a backup; else the next write starts a new one"
         yield Finding("baseline.missing", "warning", what, todo)
         return
-    baseline.files()
-    if baseline.git.run("symbolic-ref", "--quiet", "HEAD").status != 0:
-        what = f"{store.root} is on no branch: what is written there can be lost at a checkout"
-        yield Finding("baseline.detached", "problem", what, f"`git -C {store.root} switch main`")
-    link = store.root / ".git"
-    if store.root.is_dir() and (
-        link.is_dir() or read_or_none(link) != baseline.link_text().encode()
-    ):
-        what = f"{link} is not memoryd's: git shows another history there"
-        yield Finding(
-            "baseline.foreign", "warning", what, "move it away; memoryd puts its own back"
-        )
+    for each in baseline.trouble():
+        severity: Severity = "warning" if each.code == "baseline.foreign" else "problem"
+        if each.code != "baseline.locked":  # `stale_locks` names every one
+            yield Finding(each.code, severity, each.message, each.hint)
 
 
 def stale_locks(store: Store, now_ms: int) -> Iterator[Finding]:

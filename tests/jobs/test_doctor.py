@@ -163,7 +163,7 @@ def test_a_missing_git_is_named_once(
     found = wrong(home, clock)
 
     assert found[0].what == "git is not installed"
-    assert {each.code for each in found} == {"baseline.failed"}
+    assert {each.code for each in found} == {"baseline.unusable"}
 
 
 def test_a_damaged_ledger_is_named_once_and_hides_nothing_else(
@@ -188,8 +188,8 @@ def test_a_store_whose_history_is_damaged_does_not_hide_the_others(
 
     found = wrong(home, clock)
 
-    assert {"baseline.failed", "note.unreadable"} == {each.code for each in found}
-    assert all("damaged" in each.what for each in found if each.code == "baseline.failed")
+    assert {"baseline.unusable", "note.unreadable"} == {each.code for each in found}
+    assert all("damaged" in each.what for each in found if each.code == "baseline.unusable")
 
 
 def test_a_tree_that_cannot_be_listed_is_found(home: Home, clock: FakeClock) -> None:
@@ -198,7 +198,7 @@ def test_a_tree_that_cannot_be_listed_is_found(home: Home, clock: FakeClock) -> 
     tree = git(store, "rev-parse", "HEAD^{tree}")
     (store.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
 
-    assert {each.code for each in wrong(home, clock)} == {"baseline.failed"}
+    assert {each.code for each in wrong(home, clock)} == {"baseline.unusable"}
 
 
 def test_a_history_that_is_gone_is_named(home: Home, clock: FakeClock) -> None:
@@ -214,7 +214,7 @@ def test_a_detached_head_and_a_foreign_repository_are_named(home: Home, clock: F
     """What a checkout of an old commit leaves, and what `git init` does."""
     store = make_store(home, a="A")
     git(store, "checkout", "-q", "--detach")
-    assert the_one(home, clock).code == "baseline.detached"
+    assert the_one(home, clock).code == "store.detached"
 
     git(store, "switch", "-q", "main")
     (store.root / ".git").unlink()

@@ -66,6 +66,8 @@ def test_a_young_lock_on_the_branch_is_left_to_the_git_that_holds_it(
         Baseline(store).commit([], "Locked", now_ms=clock.now_ms())
 
     assert (store.git_dir / name).exists()
+    assert Baseline(store).trouble(clock.now_ms()) == []
+    clock.advance(2)
     (found,) = Baseline(store).trouble(clock.now_ms())
     assert (found.code, found.hint) == ("baseline.locked", caught.value.hint)
     follow(caught.value)
