@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
     "graph": ("graph", "graph", "See how notes are used."),
     "list": ("queue", "list_jobs", "List the newest jobs."),
-    "memory": ("memory", "memory", "Read, delete and undo what is remembered."),
+    "memory": ("memory", "memory", "Read, save, review, delete and undo what is remembered."),
     "prune": ("queue", "prune", "Delete old finished jobs."),
     "retry": ("queue", "retry", "Try a failed or cancelled job again."),
     "run": ("run", "run", "Run the daemon in the foreground."),

@@ -1,4 +1,4 @@
-"""``memoryd memory``: read what is remembered, take it back."""
+"""``memoryd memory``: read what is remembered, add to it, take it back."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from memoryd.cli import history as history_commands
 from memoryd.cli.common import home_option, json_option, project_option, say, store_of, table
 from memoryd.cli.memory_import import import_notes
 from memoryd.cli.memory_restore import restore
+from memoryd.cli.memory_review import apply, reject, review
+from memoryd.cli.memory_save import rename, save
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
+    from memoryd.memory.listing import Listed
     from memoryd.memory.notes import Note
     from memoryd.memory.store import Store
 
 
 @click.group(epilog="Example: memoryd memory list --all")
 def memory() -> None:
-    """Read, delete and undo what is remembered."""
+    """Read, save, review, delete and undo what is remembered."""
 
 
 memory.add_command(history_commands.history)
@@ -30,18 +33,22 @@ memory.add_command(history_commands.diff)
 
 @memory.command("list", epilog="Example: memoryd memory list --all")
 @click.option("--all", "everywhere", is_flag=True, help="The notes of every project.")
+@click.option("--type", "type_", metavar="TYPE", help="The notes of one type.")
 @project_option
 @home_option
 @json_option
-def list_notes(everywhere: bool, project: str | None, home: Home, as_json: bool) -> None:
+def list_notes(
+    everywhere: bool, type_: str | None, project: str | None, home: Home, as_json: bool
+) -> None:
     """List a project's notes by name and description."""
+    from memoryd.memory.listing import list_notes as listed
     from memoryd.memory.store import Store
 
     stores = [store for store in Store.all(home) if not store.is_profile]
     if not everywhere:
         wanted = store_of(home, project).key
         stores = [store for store in stores if store.key == wanted]
-    found = [(store, note) for store in stores for note in store.notes() if not note.archived]
+    found = [(store, note) for store in stores for note in listed(store, type_)]
     rows = [
         (*((store.key,) if everywhere else ()), note.type, note.name, note.description)
         for store, note in found
@@ -135,7 +142,7 @@ def _spans(home: Home, store: Store, note: Note) -> list[tuple[str, str]]:
     return ledger.records.evidence(store.key, note.path)
 
 
-def _values(store: Store, note: Note) -> dict[str, object]:
+def _values(store: Store, note: Note | Listed) -> dict[str, object]:
     return {
         "project": store.key,
         "type": note.type,
@@ -147,5 +154,5 @@ def _values(store: Store, note: Note) -> dict[str, object]:
     }
 
 
-memory.add_command(import_notes)
-memory.add_command(restore)
+for _command in (import_notes, restore, save, rename, review, apply, reject):
+    memory.add_command(_command)

@@ -39,6 +39,9 @@ def _lines(values: dict[str, Any]) -> list[str]:
         lines.append(f"waiting   {count} for {reason}{until}")
     if values["throttled"]:
         lines.append(f"throttled {values['throttled']} runs, read with the next job of the session")
+    if values.get("in_review"):
+        waiting = f"{values['in_review']} candidates wait for your word"
+        lines.append(f"review    {waiting}: `memoryd memory review --all`")
     lines.append(f"provider  {_provider(values)}")
     ran = [each["last_run_at"] for each in values["consolidations"] if each["last_run_at"]]
     if ran:

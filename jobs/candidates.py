@@ -2,7 +2,8 @@
 
 A row outlives its job. ``state`` says what became of it: ``planned`` until the slice is applied,
 then ``applied``, ``appended`` or ``changed`` (it met a person's edit) or ``skipped``; ``pending``
-waits for review; ``ignored`` is what policy turned down.
+waits for review, until a person has it ``applied`` or ``rejected``; ``ignored`` is what policy
+turned down, or what a note says already when a person comes to it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ values (:id, :job, :agent, :session, :first, :last, :ordinal, :statement, :categ
 _PLANNED = """
 where state = 'planned' and agent = :agent and session = :session and first = :first
     and last = :last
+"""
+_DECIDE = """
+update candidate set state = :state, path = coalesce(:path, path), draft = null, reason = :reason
+where id = :id and state = 'pending'
 """
 
 
@@ -84,6 +89,16 @@ def settle(
 def skip(db: Database, part: SliceRange) -> None:
     """A person passed over the slice: its planned candidates will not be applied."""
     db.change(f"update candidate set state = 'skipped' {_PLANNED}", **_slice(part))
+
+
+def decide(db: Database, identifier: str, state: str, path: str | None, reason: str) -> bool:
+    """Record a person's word on a candidate in review; False when it does not wait any more.
+
+    What it would have written is not kept past that. Runs in the caller's transaction.
+    """
+    return bool(
+        db.change(_DECIDE, id=identifier, state=state, path=path, reason=check_code(reason))
+    )
 
 
 def _slice(part: SliceRange) -> dict[str, object]:

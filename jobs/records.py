@@ -212,6 +212,13 @@ class Records:
         """How many extracts were throttled, over all sessions."""
         return int(self.db.rows("select coalesce(sum(throttled), 0) from rollout")[0][0])
 
+    def in_review(self) -> int:
+        """How many candidates wait for a person's word."""
+        rows = self.db.rows(
+            "select count(*) from candidate where state = 'pending' and store is not null"
+        )
+        return int(rows[0][0])
+
     def waiting(self) -> dict[str, int]:
         """Snoozed jobs by the reason they wait for."""
         rows = self.db.rows(

@@ -24,6 +24,8 @@ class Report:
     waiting: dict[str, int]
     #: Extracts that came too soon, over all sessions: their words waited for the next job.
     throttled: int
+    #: Candidates that wait for a person's word.
+    in_review: int
     oldest_pending_at: int | None
     next_due_at: int | None
     inbox: int
@@ -47,6 +49,7 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         counts=ledger.records.counts(),
         waiting=ledger.records.waiting(),
         throttled=ledger.records.throttled(),
+        in_review=ledger.records.in_review(),
         oldest_pending_at=ledger.records.oldest_pending(),
         next_due_at=ledger.next_due_ms(),
         inbox=_count(home.inbox),

@@ -41,6 +41,8 @@ MAX_TOMBSTONES_BYTES = 64 << 20
 
 TOMBSTONES = "tombstones.jsonl"
 INDEX = "MEMORY.md"
+#: What can be made again from the notes and is not theirs: outside the baseline.
+DERIVED = ".graph"
 PROFILE_PREFIX = "profile-"
 
 _FOLDERS = (*TYPES, *(f"{ARCHIVE}/{name}" for name in TYPES))

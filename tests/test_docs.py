@@ -102,3 +102,23 @@ def test_every_command_that_a_message_names_exists() -> None:
             unknown.append(f"{name} {below}".strip())
 
     assert unknown == []
+
+
+MEMORY = (ROOT / "docs" / "memory.md").read_text()
+
+
+def test_every_outcome_of_a_save_is_documented() -> None:
+    """Each has its place in the table of docs/memory.md."""
+    from typing import get_args
+
+    from memoryd.memory.saving import Outcome
+
+    table = MEMORY.partition("| outcome |")[2].partition("\n\n")[0]
+    assert [code for code in get_args(Outcome) if f"`{code}`" not in table] == []
+
+
+@pytest.mark.parametrize("command", ["save", "rename", "review", "apply", "reject"])
+def test_every_command_on_notes_is_documented_with_its_json(command: str) -> None:
+    """What it does and the keys it prints."""
+    assert f"memoryd memory {command}" in MEMORY
+    assert f"`memory {command}`" in MEMORY.partition("## JSON")[2]
