@@ -36,7 +36,8 @@ where state = 'planned' and agent = :agent and session = :session and first = :f
     and last = :last
 """
 _DECIDE = """
-update candidate set state = :state, path = coalesce(:path, path), draft = null, reason = :reason
+update candidate set state = :state, path = coalesce(:path, path), reason = :reason,
+    draft = case when :keep then draft end
 where id = :id and state = 'pending'
 """
 
@@ -91,14 +92,22 @@ def skip(db: Database, part: SliceRange) -> None:
     db.change(f"update candidate set state = 'skipped' {_PLANNED}", **_slice(part))
 
 
-def decide(db: Database, identifier: str, state: str, path: str | None, reason: str) -> bool:
+def decide(
+    db: Database,
+    identifier: str,
+    *,
+    state: str,
+    path: str | None,
+    reason: str,
+    keep_draft: bool = False,
+) -> bool:
     """Record a person's word on a candidate in review; False when it does not wait any more.
 
-    What it would have written is not kept past that. Runs in the caller's transaction.
+    What it would have written goes with that, unless ``keep_draft``: a merge that was rejected is
+    known by it. Runs in the caller's transaction.
     """
-    return bool(
-        db.change(_DECIDE, id=identifier, state=state, path=path, reason=check_code(reason))
-    )
+    values = {"id": identifier, "state": state, "path": path, "reason": check_code(reason)}
+    return db.change(_DECIDE, keep=keep_draft, **values) > 0
 
 
 def _slice(part: SliceRange) -> dict[str, object]:

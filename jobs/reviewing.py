@@ -23,7 +23,7 @@ from memoryd.memory.facts import Category, EvidenceSpan, Relation
 from memoryd.memory.home import Home
 from memoryd.memory.ids import short
 from memoryd.memory.policy import reason_text
-from memoryd.memory.proposals import FactProposal, Proposal, from_json
+from memoryd.memory.proposals import FactProposal, MergeProposal, Proposal, from_json
 from memoryd.memory.reviewing import Accepted, Proposed, accept, refuse
 from memoryd.memory.store import Store
 from memoryd.memory.text import clip, without_surrogates
@@ -121,8 +121,16 @@ def reject_candidate(home: Home, ledger: Ledger, one: Waiting, clock: Clock) -> 
 
 
 def _settle(ledger: Ledger, one: Waiting, state: str, path: str | None, reason: str) -> None:
+    is_merge = isinstance(one.proposed.proposal, MergeProposal)
     with ledger.db.writing(durable=True):
-        won = candidates.decide(ledger.db, one.id, state, path, reason)
+        won = candidates.decide(
+            ledger.db,
+            one.id,
+            state=state,
+            path=path,
+            reason=reason,
+            keep_draft=is_merge and state == "rejected",
+        )
     if not won:
         raise UsageError(
             f"candidate {short(one.id)} was decided meanwhile",

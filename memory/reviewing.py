@@ -15,7 +15,7 @@ it, and not made twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from memoryd.memory import notes, scanner
@@ -27,9 +27,10 @@ from memoryd.memory.edits import write_tombstones
 from memoryd.memory.errors import UsageError
 from memoryd.memory.facts import Checked, EvidenceSpan, Fact
 from memoryd.memory.ids import uuid7
+from memoryd.memory.merging import Text, loss, merge_operations
 from memoryd.memory.notes import ARCHIVE, Note
 from memoryd.memory.plan import Operation
-from memoryd.memory.policy import Candidate, Judged
+from memoryd.memory.policy import Candidate, Judged, reason_text
 from memoryd.memory.proposals import FactProposal, MergeProposal, Proposal
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.store import Store
@@ -91,10 +92,7 @@ def apply_proposal(change: Change, proposed: Proposed) -> Accepted:
     """Decide on the store as it is and carry it out: the one place where a proposal is written."""
     proposal = proposed.proposal
     if isinstance(proposal, MergeProposal):
-        raise UsageError(
-            "notes are merged by consolidation; this version cannot do it on request",
-            hint="`memoryd memory reject` drops the proposal",
-        )
+        return _apply_merge(change, proposed, proposal)
     return _apply_fact(change, proposed, proposal)
 
 
@@ -157,16 +155,43 @@ def _apply_fact(change: Change, proposed: Proposed, proposal: FactProposal) -> A
         return Accepted(None, None, None)
     if judged.decision != "apply" or judged.path is None:
         raise UsageError(f"it cannot be applied: {judged.detail}", hint="save it in your words")
-    for each in operations:
-        change.put(each.path, None if each.content is None else each.content.encode())
+    written = {each.path: each.content for each in operations}[judged.path] or ""
     lift(
         change,
         Forgotten("", (proposal.statement,), _spans(proposed)),
-        Forgotten.of_file(judged.path, change.read(judged.path) or b""),
+        Forgotten.of_file(judged.path, written.encode()),
     )
-    title = f"Remember {judged.path} as reviewed"
+    return _carry_out(change, proposed, operations, judged.path, "Remember")
+
+
+def _apply_merge(change: Change, proposed: Proposed, proposal: MergeProposal) -> Accepted:
+    """Merge the notes that are still there, unless they say by now what the merge would lose."""
+    store = change.store
+    operations = merge_operations(
+        store,
+        proposal,
+        candidate=proposed.id,
+        source=proposed.source,
+        now_ms=change.now_ms,
+    )
+    met = {proposal.into, *(each.path for each in operations if each.content is None)}
+    merged = [notes.parse(change.read(path) or b"", path) for path in sorted(met)]
+    if lost := loss(merged, Text(proposal.description, proposal.content)):
+        raise UsageError(
+            f"the notes were changed since: {reason_text(lost)}",
+            hint="`memoryd memory reject` drops it; the next consolidation looks at them anew",
+        )
+    return _carry_out(change, proposed, operations, proposal.into, "Merge into")
+
+
+def _carry_out(
+    change: Change, proposed: Proposed, operations: Iterable[Operation], path: str, verb: str
+) -> Accepted:
+    for each in operations:
+        change.put(each.path, None if each.content is None else each.content.encode())
+    title = f"{verb} {path} as reviewed"
     made = change.carry_out(title, (_CANDIDATE, proposed.id), ("Memoryd-Source", "review"))
-    return Accepted(judged.path, made.commit, made.id)
+    return Accepted(path, made.commit, made.id)
 
 
 def _decided(

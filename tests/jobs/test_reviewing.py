@@ -340,17 +340,61 @@ def to_json_with(world: World, secret: str) -> str:
     return str(rows[0][0]).replace("Packages come from pnpm 9.", f"The key is {secret}")
 
 
-def test_a_merge_waits_for_consolidation(tmp_path: Path, clock: FakeClock) -> None:
-    """It can only be rejected, and leaves no tombstone."""
+MERGED = "Packages come from npm 8. The lock file is committed, always."
+
+
+def propose_merge(tmp_path: Path, clock: FakeClock, author: str = "memoryd") -> World:
+    """A merge of two notes in review, as consolidation leaves it."""
     world = propose(tmp_path, clock, inferred())
-    merge = MergeProposal("project/a.md", ("project/b.md",), "Both", "A and B")
+    put(world, "project/package-manager.md", package_note(), author)
+    put(world, "project/lock.md", b"---\nname: lock\n---\nThe lock file is committed.\n")
+    into = "project/package-manager.md"
+    merge = MergeProposal(into, ("project/lock.md",), "Packages", MERGED)
     with world.ledger.db.writing():
         world.ledger.db.change("update candidate set draft = :draft", draft=to_json(merge))
+    return world
 
-    with pytest.raises(UsageError, match="merged by consolidation"):
+
+@pytest.mark.parametrize("author", ["memoryd", "person"])
+def test_a_merge_is_carried_out_on_the_notes_of_now(
+    tmp_path: Path, clock: FakeClock, author: str
+) -> None:
+    """The others go to the archive; a person's note stays theirs; undo brings all back."""
+    world = propose_merge(tmp_path, clock, author)
+
+    done = apply(world)
+
+    store = world.store()
+    assert (done.state, done.path) == ("applied", "project/package-manager.md")
+    assert world.bodies() == [MERGED]
+    archived = "archive/project/lock.md"
+    assert parse(store.read(archived) or b"", archived).superseded_by == "package-manager"
+    assert Baseline(store).last_author("project/package-manager.md") == author
+    assert Baseline(store).changed_paths() == []
+    undo(world.home, done.undo or "", clock=clock)
+    assert len(world.bodies()) == 2
+
+
+def test_a_merge_that_would_lose_what_was_written_since_is_refused(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """It still waits, and no file is touched."""
+    world = propose_merge(tmp_path, clock)
+    put(world, "project/lock.md", b"---\nname: lock\n---\nCommit pnpm-lock.yaml.\n")
+
+    with pytest.raises(UsageError, match="changed since"):
         apply(world)
 
+    assert only(world) and len(world.bodies()) == 2
+
+
+def test_a_rejected_merge_forgets_no_word(tmp_path: Path, clock: FakeClock) -> None:
+    """It says nothing that the notes do not; it is kept, not to be proposed again."""
+    world = propose_merge(tmp_path, clock)
+    draft = world.ledger.db.rows("select draft from candidate")
+
     assert reject(world).state == "rejected"
+    assert world.ledger.db.rows("select draft from candidate") == draft
     assert world.store().read("tombstones.jsonl") is None
 
 
@@ -429,7 +473,9 @@ def test_the_second_of_two_words_is_told_so(tmp_path: Path, clock: FakeClock) ->
 
     assert world.bodies() == []
     with world.ledger.db.writing():
-        assert not candidates.decide(world.ledger.db, one.id, "applied", "x.md", "same")
+        assert not candidates.decide(
+            world.ledger.db, one.id, state="applied", path="x.md", reason="same"
+        )
     assert state(world, one.id)[0] == "rejected"
 
 
