@@ -89,11 +89,16 @@ def save(
 @json_option
 def rename(name: str, new_name: str, project: str | None, home: Home, as_json: bool) -> None:
     """Call the note NAME (or type/name) NEW_NAME; links to it follow."""
+    from memoryd.jobs import candidates
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.renaming import rename_note
 
     store = store_of(home, project)
     done = rename_note(store, name, new_name, clock=SystemClock(), planned=_planned(home))
+    ledger, _ = open_queue(home)
+    former, now = (f"{done.type}/{each}" for each in (done.former_name, done.name))
+    ledger.usage.rename_usage(store.key, former, now)
+    candidates.follow(ledger.db, store.key, done.former_path, done.path)
     lines = [f"renamed {done.type}/{done.former_name} to {done.type}/{done.name}"]
     if done.relinked:
         lines.append(f"links followed in {', '.join(done.relinked)}")

@@ -110,6 +110,20 @@ def decide(
     return db.change(_DECIDE, keep=keep_draft, **values) > 0
 
 
+def follow(db: Database, store: str, former_path: str, path: str) -> None:
+    """A note was moved: the words it stands on are found at its new path.
+
+    Else it could be forgotten there and learned again from them.
+    """
+    with db.writing():
+        db.change(
+            "update candidate set path = :path where store = :store and path = :former_path",
+            store=store,
+            path=path,
+            former_path=former_path,
+        )
+
+
 def _slice(part: SliceRange) -> dict[str, object]:
     return {
         "agent": part.agent,

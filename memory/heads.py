@@ -90,6 +90,12 @@ def heads(store: Store) -> list[Head]:
     return found
 
 
+def warm(store: Store) -> None:
+    """Have the heads kept where they never were: reading every note is not for a held lock."""
+    if not (store.root / DERIVED / FILE).exists():
+        heads(store)
+
+
 def name_key(name: str) -> str:
     """The form in which two names count as the same: folded and caseless."""
     return fold(name).casefold()

@@ -31,7 +31,7 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.changing import WAIT_SECONDS, Change, Planned, lift, none_planned
 from memoryd.memory.clock import Clock, iso
 from memoryd.memory.errors import UsageError
-from memoryd.memory.heads import Head, heads, name_key
+from memoryd.memory.heads import Head, heads, name_key, warm
 from memoryd.memory.listing import Listed, called, existing, listed, require_free_file, unreadable
 from memoryd.memory.notes import ARCHIVE, Note, file_name
 from memoryd.memory.resembling import Resembling, resembling
@@ -96,6 +96,7 @@ def save_note(
     request = asked(type, name, description, content, tags, supersedes, source, anyway=anyway)
     if store.is_profile:
         raise UsageError("a profile holds no notes", hint="name a project")
+    warm(store)
     with store.writer_lock(WAIT_SECONDS):
         baseline = Baseline(store)
         baseline.ensure()

@@ -139,6 +139,22 @@ def test_a_note_is_renamed_and_its_links_follow(world: World) -> None:
     assert world.is_clean()
 
 
+def test_a_renamed_note_keeps_its_use_and_the_words_it_stands_on(world: World) -> None:
+    """Forgotten under its new name, it is not learned again from them."""
+    propose(world)
+    world.answer("memory", "apply", "aaaa")
+    ledger = open_ledger(world.home, Config(), SystemClock())
+    store = Resolver(world.home).resolve(str(world.project)).key
+    ledger.usage.record_injection("claude-code", "s", "m", [(store, "project/package-manager")])
+
+    world.answer("memory", "rename", "package-manager", "packages")
+
+    assert list(ledger.usage.usage_of(store)) == ["project/packages"]
+    evidence = ledger.records.evidence(store, "project/packages.md")
+    assert evidence == [("m1", "We use pnpm")]
+    ledger.close()
+
+
 def test_what_waits_is_listed_applied_and_rejected(world: World) -> None:
     """By any ending of its id; status counts it; the keys are those documented."""
     propose(world)
