@@ -27,6 +27,7 @@ from memoryd.memory.values import loses
 _LINE_CHARACTERS = 500
 #: In an episode a number of fewer characters may be a count of what it tells of.
 _EPISODE_VALUE = 3
+_STEM = 5
 _CATEGORIES: Mapping[DraftType, Category] = {
     "user": "other",
     "feedback": "preference",
@@ -70,10 +71,8 @@ def _promote(desk: Desk, draft: NoteDraft) -> None:
         raise No("superseded")
     text = f"{draft.description}\n{draft.content}"
     desk.require_evidence(text)
-    told = telling_words(desk.material.told)
-    said = telling_words(text)
-    if len(said - told) * 4 > len(said):
-        raise No("evidence.not-found", "over a quarter of its words stand in nothing shown")
+    if _is_mostly_new(text, desk.material.told):
+        raise No("evidence.not-found", "over half of its words stand in nothing shown")
     met = next(
         (n for n in desk.material.notes if (n.type, n.name) == (draft.type, draft.name)), None
     )
@@ -88,6 +87,16 @@ def _promote(desk: Desk, draft: NoteDraft) -> None:
     else:
         _append(desk, draft, met)
     desk.count(promoted=1)
+
+
+def _is_mostly_new(text: str, told: str) -> bool:
+    """Whether over half the words of ``text`` begin like no word of ``told``.
+
+    The first five letters count, so that a word in another form is the same word.
+    """
+    said = {word[:_STEM] for word in telling_words(text) if len(word) > 2 or not word.isascii()}
+    known = {word[:_STEM] for word in telling_words(told)}
+    return len(said - known) * 2 > len(said)
 
 
 def _proposal(draft: NoteDraft, met: Note | None, now_ms: int) -> str:

@@ -12,6 +12,11 @@ from memoryd.memory.proposals import MergeProposal, to_json
 from memoryd.memory.text import statement_key
 from memoryd.memory.values import lacks_value
 
+#: Most files that one run archives by itself, and most groups of duplicates it looks at: a plan
+#: holds whole files, and the next run goes on.
+ARCHIVED = 200
+GROUPS = 100
+
 _CATEGORY = "upkeep"
 
 
@@ -27,9 +32,12 @@ def join_duplicates(desk: Desk) -> None:
         key = statement_key(note.body) or statement_key(note.description)
         if key:
             groups.setdefault((note.type, key, note.happened_at or ""), []).append(note)
-    for group in groups.values():
-        if len(group) > 1:
-            _join(desk, sorted(group, key=lambda note: _preference(desk, note)))
+    several = (group for group in groups.values() if len(group) > 1)
+    looked_at = 0
+    for group in several:
+        if looked_at == GROUPS:
+            return
+        looked_at += _join(desk, sorted(group, key=lambda note: _preference(desk, note)))
 
 
 def _preference(desk: Desk, note: Note) -> tuple[int, str, str]:
@@ -37,34 +45,40 @@ def _preference(desk: Desk, note: Note) -> tuple[int, str, str]:
     return -used, note.valid_from or note.created or "9999", note.path
 
 
-def _join(desk: Desk, group: Sequence[Note]) -> None:
+def _join(desk: Desk, group: Sequence[Note]) -> bool:
+    """Make one note of a group; False where there was nothing to decide."""
     into = group[0]
     kept = f"{into.description}\n{into.body}"
     others = [note for note in group[1:] if not lacks_value(note.description, kept)]
-    if not others:
-        return
+    others = others[: ARCHIVED - desk.counts.archived]
+    paths = tuple(note.path for note in others)
+    draft = to_json(MergeProposal(into.path, paths, into.description, into.body))
+    if not others or draft in desk.rules.before:
+        return False
     try:
-        every = [into, *others]
-        survivor, *sources = [desk.source(note) for note in every]
-        paths = tuple(note.path for note in others)
-        draft = to_json(MergeProposal(into.path, paths, into.description, into.body))
-        desk.require_ours(every, draft)
-        desk.require_mode(draft)
-        candidate = desk.rules.new_id()
-        operations = merge(desk.hand(candidate), survivor, sources, None)
-        names = ", ".join(note.name for note in others)
-        desk.apply(
-            candidate,
-            operations,
-            statement=into.description or into.name,
-            category=_CATEGORY,
-            path=into.path,
-            reason="duplicate.notes",
-            detail=f"{names} into {into.name}: they say the same",
-        )
-        desk.count(merged=1, archived=len(sources))
+        _put(desk, into, others, draft)
     except No as no:
         desk.refuse(no, statement=into.description or into.name, category=_CATEGORY, path=into.path)
+    return True
+
+
+def _put(desk: Desk, into: Note, others: Sequence[Note], draft: str) -> None:
+    every = [into, *others]
+    survivor, *sources = [desk.source(note) for note in every]
+    desk.require_ours(every, draft)
+    desk.require_mode(draft)
+    candidate = desk.rules.new_id()
+    names = ", ".join(note.name for note in others)
+    desk.apply(
+        candidate,
+        merge(desk.hand(candidate), survivor, sources, None),
+        statement=into.description or into.name,
+        category=_CATEGORY,
+        path=into.path,
+        reason="duplicate.notes",
+        detail=f"{names} into {into.name}: they say the same",
+    )
+    desk.count(merged=1, archived=len(sources))
 
 
 def retire_episodes(desk: Desk) -> None:
@@ -81,7 +95,7 @@ def retire_episodes(desk: Desk) -> None:
     )
     over = sum(note.type == "episode" for note in left) + added - EPISODES
     for note in overflow(left, desk.material.usage, keep=0):
-        if over <= 0:
+        if over <= 0 or desk.counts.archived >= ARCHIVED:
             return
         over -= _retire(desk, note)
 

@@ -26,7 +26,8 @@ _VALUE_CHARACTERS = 3
 _RARE_IN, _RARE_SHARE = 3, 50
 _COMMON = frozenset(
     words(
-        "about after again all also always and any are because been before but can could did does"
+        "am an as at be by do he if in is it me my no of on one or so to up us we"
+        " about after again all also always and any are because been before but can could did does"
         " each every for from had has have her here his how into its just keep like made make may"
         " more most must never new not note now off old only our out over said same should since"
         " some such than that the their them then there these they this those under until use used"

@@ -34,13 +34,13 @@ def words(text: str) -> list[str]:
 
     Accents and Arabic vowel signs are removed, so that ``café`` and ``cafe`` meet.
     """
-    plain = "".join(
-        letter
-        for letter in unicodedata.normalize("NFKD", text.casefold())
-        if not unicodedata.combining(letter)
-    )
+    plain = text.casefold()
+    if not plain.isascii():
+        letters = unicodedata.normalize("NFKD", plain)
+        kept = "".join(letter for letter in letters if not unicodedata.combining(letter))
+        plain = unicodedata.normalize("NFC", kept)
     found: list[str] = []
-    for word in _WORD.findall(unicodedata.normalize("NFC", plain)):
+    for word in _WORD.findall(plain):
         if _CJK.search(word) and len(word) > 1:
             found.extend(word[index : index + 2] for index in range(len(word) - 1))
         else:
