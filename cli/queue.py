@@ -21,11 +21,14 @@ from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
     from memoryd.jobs.job import Job
+    from memoryd.jobs.ledger import Ledger
     from memoryd.jobs.records import Attempt, KeptCandidate
 
 _KINDS = ["finalize", "extract", "consolidate"]
 #: States of a candidate that changed a file.
 _WRITTEN = {"applied", "appended"}
+#: A store is held for a commit or two.
+_WRITER_WAIT_SECONDS = 5.0
 _STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
 
 
@@ -104,6 +107,8 @@ def retry(job_id: str, skip: bool, home: Home, as_json: bool) -> None:
 
     ledger, _ = open_queue(home)
     job = ledger.records.job(job_id)
+    if skip:
+        _take_back(ledger, home, job)
     if not ledger.retry(job, skip=skip):
         raise UsageError(
             f"job {job.id[-8:]} is {job.shown_status}",
@@ -111,6 +116,16 @@ def retry(job_id: str, skip: bool, home: Home, as_json: bool) -> None:
         )
     Client(home.socket(os.environ)).ring()
     say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} pending", as_json)
+
+
+def _take_back(ledger: Ledger, home: Home, job: Job) -> None:
+    """What the plan that is given up left uncommitted must not become a person's edit."""
+    from memoryd.memory.apply import take_back
+    from memoryd.memory.clock import SystemClock
+
+    plan = ledger.standing_plan(job)
+    if plan is not None and job.status in {"failed", "cancelled"}:
+        take_back(home, plan, clock=SystemClock(), wait_seconds=_WRITER_WAIT_SECONDS)
 
 
 @click.command(epilog="Example: memoryd cancel 5f3a9c21")

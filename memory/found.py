@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.conflicts import conflict_of
-from memoryd.memory.errors import StoreError
+from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
+from memoryd.memory.notes import ARCHIVE, parse
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.theirs import has_secret
 from memoryd.memory.vanished import (
@@ -108,7 +109,7 @@ def _file(
 def _trace(trail: Trail, found: Found, path: str, now_ms: int) -> None:
     """Say whether a note that is not at ``path`` any more was moved, by us or by a person."""
     here = trail.here(path)
-    if any(other in found.planned for other in here):
+    if any(other in found.planned for other in here) or _is_archived(trail.baseline, found, path):
         return  # ours: the plan commits both sides
     moved = next((Moved(path, other) for other in here if other in found.edits), None)
     if here and moved is None:
@@ -121,6 +122,21 @@ def _trace(trail: Trail, found: Found, path: str, now_ms: int) -> None:
         found.moved.append(moved)
     else:
         found.waiting.append(path)
+
+
+def _is_archived(baseline: Baseline, found: Found, path: str) -> bool:
+    """Whether a plan that stands put the note into the archive, there under another file's name."""
+    copies = [other for other in found.planned if other.startswith(f"{ARCHIVE}/")]
+    names = {_name(baseline.store.read(other), other) for other in copies}
+    name = _name(baseline.show("HEAD", path), path) if names else None
+    return name is not None and name in names
+
+
+def _name(data: bytes | None, path: str) -> str | None:
+    try:
+        return None if data is None else parse(data, path).name
+    except NoteError:
+        return None
 
 
 def is_still(store: Store, path: str, now_ms: int) -> bool:

@@ -103,6 +103,54 @@ def assert_calls(world: World, undisturbed: World, point: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_a_note_is_superseded_whole_whatever_dies(world: World, files: int) -> None:
+    """Killed after the new note, the archived copy or the removal: the next run finishes it."""
+    world.envelope(world.claude("I prefer tabs over spaces."))
+    assert once(world, "-", "-") == 0
+    world.envelope(world.claude("I went from tabs to spaces.", session="s-2"), "s-2")
+
+    assert once(world, "store.replaced", str(files)) == -signal.SIGKILL
+    assert once(world, "-", "-") == 0
+
+    written = world.notes()
+    assert sorted(written) == [
+        "archive/feedback/prefers-tabs-over-spaces.md",
+        "feedback/uses-spaces-and-no-tabs.md",
+    ]
+    old, new = written.values()
+    assert "superseded_by: uses-spaces-and-no-tabs" in old and "valid_until: " in old
+    assert "contradicts: prefers-tabs-over-spaces" in new
+    assert len(world.commits()) == 2
+    assert world.is_clean()
+
+
+def once(world: World, point: str, time: str) -> int:
+    """``memoryd run --once`` with the trap; its exit code."""
+    process = world.start(victim(world, point, time, "run", "--once"))
+    code = process.ended()
+    process.close()
+    return code
+
+
+@pytest.mark.slow
+def test_what_a_skipped_plan_had_begun_is_taken_back(world: World) -> None:
+    """Else a minute later it would be committed as the person's own."""
+    world.envelope(world.claude("I prefer tabs over spaces."))
+    assert once(world, "store.replaced", "1") == -signal.SIGKILL
+    with world.ledger() as ledger, ledger.db.writing():
+        ledger.db.change("update job set status = 'failed', lease_owner = null")
+    assert len(world.notes()) == 1
+
+    world.answer("retry", world.job().id, "--skip")
+
+    assert world.notes() == {}
+    assert once(world, "-", "-") == 0
+    assert world.notes() == {}
+    assert world.is_clean()
+
+
+@pytest.mark.slow
 def test_a_job_that_kills_its_worker_fails_with_the_reason(world: World) -> None:
     """Each rescue counts; after the last allowed crash the job is not tried again."""
     end_a_long_session(world)

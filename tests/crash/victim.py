@@ -19,6 +19,7 @@ from memoryd.memory.providers import registry
 from memoryd.memory.providers.base import Reply, Request
 
 _SAID = re.compile(r"I prefer (\w+) over (\w+)\.")
+_TURNED = re.compile(r"I went from (\w+) to (\w+)\.")
 
 
 class Counted:
@@ -50,7 +51,27 @@ class Counted:
             if message.role == "user"
             for found in _SAID.finditer(message.text)
         ]
+        facts += [
+            facts_of_turning(message.label, found, request)
+            for message in request.messages
+            for found in _TURNED.finditer(message.text)
+        ]
         return Reply(json.dumps({"facts": facts}), 10, 10)
+
+
+def facts_of_turning(label: str, found: re.Match[str], request: Request) -> dict[str, object]:
+    """The fact that contradicts the note shown which says what was left."""
+    left = next(note for note in request.notes if f"Prefers {found[1]}" in note.body)
+    return {
+        "statement": f"Uses {found[2]} and no {found[1]}.",
+        "category": "preference",
+        "evidence": [{"message": label, "span": found[0]}],
+        "explicitness": "explicit",
+        "sensitivity": "none",
+        "confidence": 0.95,
+        "note": None,
+        "relation": {"kind": "contradicts", "name": left.name},
+    }
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from store_builders import (
 )
 
 from memoryd.memory import seams
-from memoryd.memory.apply import Applied, appended_line, apply_plan
+from memoryd.memory.apply import Applied, apply_plan
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.errors import StoreBusy, StoreError
 from memoryd.memory.home import Home
@@ -23,6 +23,7 @@ from memoryd.memory.plan import Operation, Plan
 from memoryd.memory.projects import identity
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
+from memoryd.memory.units import appended_line
 
 
 class Crash(Exception):

@@ -1,0 +1,323 @@
+"""One unit of a plan: the operations of one candidate in one store, performed whole or not at all.
+
+A unit that changes one file gives way to a person's version of it: theirs stands, and the statement
+is appended as a line if it was an update. A unit of several files (a note and what it supersedes, a
+merge and its sources) is decided before any of them is written, and is never left in halves. Its
+contents are written in the plan's order, then its files are removed, so what is written says how
+far an attempt that died had come:
+
+| a file of the unit | counts as |
+|---|---|
+| as the plan leaves it; gone, where the plan removes it, and all before it is done | done |
+| as the plan found it | to do |
+| anything else, and a later file of the unit is written | done, and changed by a person since |
+| anything else: changed, deleted, moved, a link, a secret in it | a person's, in the way |
+
+With none in the way what is to do is done: a unit that was begun is finished. With one in the way,
+the files that are still as the plan leaves them are put back as they were; theirs stands, and the
+candidate is dropped with reason ``changed``. Every step of both ways can be found done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memoryd.memory import seams
+from memoryd.memory.baseline import Baseline, blob_id
+from memoryd.memory.errors import NoteError, StoreError
+from memoryd.memory.files import sha256
+from memoryd.memory.notes import parse
+from memoryd.memory.plan import Operation
+from memoryd.memory.store import MAX_FILE_BYTES, Store
+from memoryd.memory.text import statement_key
+from memoryd.memory.theirs import commit_theirs, has_secret
+
+_TRIES = 3
+
+_State = Literal["done", "to do", "edited", "theirs"]
+
+
+@dataclass
+class Work:
+    """One store while a plan is applied to it: what was left where, and what was not.
+
+    ``operations`` are the plan's for this store; ``planned`` the sha256 of files that standing
+    plans leave. ``left`` is what is to be committed; ``changed`` and ``appended`` are candidates.
+    """
+
+    store: Store
+    baseline: Baseline
+    operations: Sequence[Operation]
+    now_ms: int
+    planned: Collection[str] = ()
+    left: dict[str, bytes | None] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+    appended: list[str] = field(default_factory=list)
+
+
+def perform_all(work: Work) -> None:
+    """Perform every unit, in the order of their first operations."""
+    units: dict[str, list[int]] = {}
+    for at, operation in enumerate(work.operations):
+        units.setdefault(operation.candidate, []).append(at)
+    for unit in units.values():
+        if len({work.operations[at].path for at in unit}) > 1:
+            _perform_together(work, unit)
+            continue
+        for at in unit:
+            _perform_alone(work, at)
+
+
+def put_back_all(work: Work) -> list[str]:
+    """Give every file that is as the plan leaves it ``HEAD``'s version; their paths come back.
+
+    So too a file that has the plan's statement as a line more than ``HEAD``, and one that the plan
+    removes and that is gone. What a person changed since is left alone.
+    """
+    found = []
+    removals_first = sorted(
+        reversed(range(len(work.operations))),
+        key=lambda at: work.operations[at].content is not None,
+    )
+    for at in removals_first:
+        path = work.operations[at].path
+        head = _head(work, path)
+        try:
+            current = work.store.read(path)
+        except StoreError:  # a link, a folder, a huge file: no plan of ours made that
+            continue
+        left = current != head and _is_left_by(work, at, current, head)
+        if left and _write(work, path, current, head):
+            found.append(path)
+    return found
+
+
+def appended_line(data: bytes, line: str) -> bytes:
+    """``data`` with ``line`` as a list item at its end; the same bytes when it says it already."""
+    item = " ".join(line.split())
+    text = data.decode("utf-8", "replace")
+    if statement_key(item) in {statement_key(each) for each in text.splitlines()}:
+        return data
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    start = newline if data and not data.endswith(b"\n") else b""
+    return data + start + b"- " + item.encode() + newline
+
+
+# -- one file ------------------------------------------------------------------------------------
+
+
+def _perform_alone(work: Work, at: int) -> None:
+    """Do one operation, or find it done, or find that the file is a person's."""
+    operation = work.operations[at]
+    for _ in range(_TRIES):
+        try:
+            current = work.store.read(operation.path)
+        except StoreError:  # a link, a folder, a huge file: no plan of ours made that
+            break
+        if _ours(work, at, current):
+            work.left[operation.path] = current
+            return
+        if not _kept(work, operation.path, current):
+            break
+        if current is None and operation.before is None and _deleted(work, operation.path):
+            break
+        if _digest(current) == operation.before:
+            if _write(work, operation.path, current, _content(operation)):
+                return
+        elif (longer := _with_statement(operation, current)) is None:
+            break
+        elif longer == current or _write(work, operation.path, current, longer):
+            work.left[operation.path] = longer
+            work.appended.append(operation.candidate)
+            return
+    work.changed.append(operation.candidate)
+
+
+def _ours(work: Work, at: int, current: bytes | None) -> bool:
+    """Whether the file is as this operation, or a later one on it, leaves it."""
+    path = work.operations[at].path
+    return _digest(current) in {each.after for each in work.operations[at:] if each.path == path}
+
+
+def _deleted(work: Work, path: str) -> bool:
+    """Whether a person took away what the baseline holds here: a new note must not bring it back.
+
+    (What this plan itself removed is not a person's doing.)
+    """
+    return path not in work.left and path in work.baseline.files(None, path)
+
+
+def _kept(work: Work, path: str, current: bytes | None) -> bool:
+    """See that a person's uncommitted version is committed as theirs; False when a secret in it
+    forbids that, and with it any commit of the file."""
+    if current is None or _digest(current) in work.planned or path in work.left:
+        return True
+    known = work.baseline.files(None, path).get(path)
+    if known == blob_id(current) or (known and _with_lines(work, path) == current):
+        return True
+    if has_secret(current):
+        return False
+    commit_theirs(work.baseline, {path: current}, work.now_ms)
+    return True
+
+
+def _with_lines(work: Work, path: str) -> bytes | None:
+    """``HEAD``'s version with the plan's statements: what a call that crashed left behind."""
+    data = _head(work, path)
+    for each in work.operations:
+        if data is not None and each.path == path and each.line.strip():
+            data = appended_line(data, each.line)
+    return data
+
+
+def _with_statement(operation: Operation, current: bytes | None) -> bytes | None:
+    """A person's version with the statement; None when the operation is to be dropped instead."""
+    is_update = operation.before is not None and operation.content is not None
+    if current is None or not is_update or not operation.line.strip():
+        return None
+    if "/" in operation.path:
+        try:
+            parse(current, operation.path)
+        except NoteError:  # a file whose header cannot be parsed is never written
+            return None
+    longer = appended_line(current, operation.line)
+    return longer if len(longer) <= MAX_FILE_BYTES else None
+
+
+# -- several files -------------------------------------------------------------------------------
+
+
+def _perform_together(work: Work, unit: Sequence[int]) -> None:
+    """Do a unit of several files, finish one that was begun, or leave nothing of it."""
+    unit = sorted(unit, key=lambda at: work.operations[at].content is None)
+    for _ in range(_TRIES):
+        states = _states(work, unit)
+        if "theirs" in states.values():
+            break
+        if all(_do(work, at) for at in unit if states[at] == "to do"):
+            for at in unit:
+                if states[at] == "done":
+                    work.left[work.operations[at].path] = work.store.read(work.operations[at].path)
+            return
+    _give_way(work, unit)
+    work.changed.append(work.operations[unit[0]].candidate)
+
+
+def _states(work: Work, unit: Sequence[int]) -> dict[int, _State]:
+    """What each file of the unit counts as; a person's version is committed as theirs by this."""
+    states: dict[int, _State] = {}
+    last = max((place for place, at in enumerate(unit) if _is_written(work, at)), default=-1)
+    for place, at in enumerate(unit):
+        waiting = "to do" in states.values()
+        states[at] = _state(work, at, written_after=place < last, waiting=waiting)
+    return states
+
+
+def _state(work: Work, at: int, *, written_after: bool, waiting: bool) -> _State:
+    operation = work.operations[at]
+    try:
+        current = work.store.read(operation.path)
+    except StoreError:  # a link, a folder, a huge file
+        return "theirs"
+    if _ours(work, at, current):
+        return "theirs" if current is None and waiting else "done"
+    kept = _kept(work, operation.path, current)
+    if _digest(current) == operation.before:
+        brings_back = operation.before is None and _deleted(work, operation.path)
+        return "to do" if kept and not brings_back else "theirs"
+    return "edited" if written_after else "theirs"
+
+
+def _is_written(work: Work, at: int) -> bool:
+    """Whether the file holds what this operation, or a later one on it, wrote."""
+    try:
+        current = work.store.read(work.operations[at].path)
+    except StoreError:
+        return False
+    changes = work.operations[at].before != work.operations[at].after
+    return current is not None and changes and _ours(work, at, current)
+
+
+def _do(work: Work, at: int) -> bool:
+    """Perform an operation whose file is as the plan found it; False when it changed meanwhile."""
+    operation = work.operations[at]
+    try:
+        current = work.store.read(operation.path)
+    except StoreError:
+        return False
+    if _digest(current) != operation.before:
+        return False
+    return _write(work, operation.path, current, _content(operation))
+
+
+def _give_way(work: Work, unit: Sequence[int]) -> None:
+    """Put back what is still as the unit leaves it, the last first."""
+    states = _states(work, unit)
+    for at in reversed(unit):
+        operation = work.operations[at]
+        known, before = _before(work, at)
+        if states[at] != "done" or not known:
+            continue
+        current = work.store.read(operation.path)
+        work.left.pop(operation.path, None)
+        if _digest(current) == operation.after and current != before:
+            _write(work, operation.path, current, before)
+        if _head(work, operation.path) == before:
+            work.left.pop(operation.path, None)
+
+
+def _before(work: Work, at: int) -> tuple[bool, bytes | None]:
+    """Whether what the operation found is known still, and what it was."""
+    operation = work.operations[at]
+    if operation.before is None:
+        return True, None
+    for each in work.operations[:at]:
+        if (each.path, each.after) == (operation.path, operation.before):
+            return True, _content(each)
+    head = _head(work, operation.path)
+    return _digest(head) == operation.before, head
+
+
+# -- both ----------------------------------------------------------------------------------------
+
+
+def _is_left_by(work: Work, at: int, current: bytes | None, head: bytes | None) -> bool:
+    """Whether a file that is not as in ``HEAD`` is so by the plan, and not by a person."""
+    operation = work.operations[at]
+    if operation.content is not None:
+        lines = None if head is None else _with_lines(work, operation.path)
+        return current is not None and (_ours(work, at, current) or current == lines)
+    others = [
+        other
+        for other, each in enumerate(work.operations)
+        if each.candidate == operation.candidate and each.content is not None
+    ]
+    begun = not others or any(_is_written(work, other) for other in others)
+    return current is None and begun and _digest(head) == operation.before
+
+
+def _write(work: Work, path: str, current: bytes | None, data: bytes | None) -> bool:
+    """Put ``data`` in the place of ``current``; False when the file changed meanwhile."""
+    found = _digest(current)
+    if data is not None:
+        written = work.store.replace(path, data, found=found)
+    else:
+        written = found is not None and work.store.remove(path, found=found)
+    if written:
+        work.left[path] = data
+        seams.reach("store.replaced")
+    return written
+
+
+def _head(work: Work, path: str) -> bytes | None:
+    return work.baseline.show("HEAD", path) if work.baseline.head() else None
+
+
+def _content(operation: Operation) -> bytes | None:
+    return None if operation.content is None else operation.content.encode()
+
+
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else sha256(data)
