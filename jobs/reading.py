@@ -19,7 +19,7 @@ from memoryd.memory import prompt
 from memoryd.memory.drafting import Stock, derived, draft
 from memoryd.memory.errors import BadAnswer, ProviderError
 from memoryd.memory.facts import Answer, Checked, Fact, SliceMessage, parse_answer
-from memoryd.memory.known import known_in
+from memoryd.memory.known import known_in, shown_only
 from memoryd.memory.nearest import NearestNotes
 from memoryd.memory.notes import Note
 from memoryd.memory.plan import Plan, SliceRange
@@ -74,7 +74,7 @@ def read_slice(
     answers, shown, stopped = _ask_all(job, place, chunks, shelves, seconds_left)
     covered = [message for chunk in chunks[: len(answers)] for message in chunk]
     judged = decide(
-        answers,
+        shown_only(answers, shown),
         covered,
         place.config.curation,
         new_id=lambda: str(uuid.uuid4()),
@@ -166,14 +166,19 @@ class _Shelves:
         return self._notes[key]
 
     def nearest(self, chunk: Sequence[SliceMessage]) -> list[ShownNote]:
-        """The few notes of the chunk's projects nearest to what it says."""
+        """The few notes of the chunk's projects nearest to what it says.
+
+        So few notes that all may be shown are shown, whatever words they share: what contradicts a
+        note seldom repeats it.
+        """
         text = "\n".join(message.text for message in chunk)
         found: list[ShownNote] = []
         for key in dict.fromkeys(message.project for message in chunk):
             if key not in self._index:
                 current = [note for note in self.notes(key) if not note.archived]
                 self._index[key] = NearestNotes([_shown(key, note) for note in current])
-            found += self._index[key].find(text, NOTES_SHOWN)
+            near = self._index[key].find(text, NOTES_SHOWN)
+            found += near + self._index[key].others(near, NOTES_SHOWN)
         return found
 
     def forgotten(self, messages: Sequence[SliceMessage]) -> _Forgotten:
@@ -195,6 +200,7 @@ class _Shelves:
             shown=shown,
             source=f"{job.agent}/{job.session} {job.id}",
             now_ms=now_ms,
+            paths=lambda key: self.store(key).paths(),
         )
 
     def _by_person(self, key: str, path: str) -> bool:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 
 from memoryd.memory import notes
 from memoryd.memory.clock import instant_ms, iso
-from memoryd.memory.facts import Category, Checked, DraftType, Fact, NoteDraft
+from memoryd.memory.contests import later_wins
+from memoryd.memory.facts import Category, Checked, DraftType, Fact, NoteDraft, Relation
 from memoryd.memory.files import sha256
-from memoryd.memory.known import known_in
+from memoryd.memory.known import known_in, note_name, opposed, says_same
+from memoryd.memory.naming import FreeNames
 from memoryd.memory.notes import ARCHIVE, Note
 from memoryd.memory.plan import Operation
 from memoryd.memory.policy import Judged, with_decision
@@ -27,7 +29,6 @@ from memoryd.memory.text import clip, slug
 from memoryd.memory.values import loses
 
 _DESCRIPTION_CHARACTERS = 160
-_SUFFIXES = 1_000
 
 #: The note types a category may become; the first is taken when the draft says none of them.
 TYPES_OF: Mapping[Category, tuple[DraftType, ...]] = {
@@ -42,6 +43,10 @@ TYPES_OF: Mapping[Category, tuple[DraftType, ...]] = {
 }
 
 
+def _no_paths(store: str) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Stock:
     """What the drafts may look at. Nothing here writes.
@@ -49,6 +54,8 @@ class Stock:
     ``notes`` gives the notes of a store, the archive included; ``read`` the bytes of a file of a
     store or None; ``by_person`` whether a person changed that file last; ``shown`` is what the
     model was shown, in all chunks. ``source`` (session and job) is written into the notes.
+    ``paths`` gives every file of a store, readable or not: no name is taken that differs from one
+    of them by case only.
     """
 
     notes: Callable[[str], Sequence[Note]]
@@ -57,6 +64,7 @@ class Stock:
     shown: Sequence[ShownNote]
     source: str
     now_ms: int
+    paths: Callable[[str], Iterable[str]] = _no_paths
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Draft:
 def draft(judged: Iterable[Judged], stock: Stock) -> Draft:
     """What the candidates decided ``apply`` become; those in review keep what they would write."""
     desk = _Desk(stock)
+    judged = later_wins(tuple(judged), stock.shown)
     placed = (desk.place(one) if one.candidate.decision == "apply" else one for one in judged)
     settled = tuple(_proposed(one) for one in placed)
     return Draft(desk.operations(), settled)
@@ -100,7 +109,8 @@ class _Desk:
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
         self._files: dict[tuple[str, str], _File] = {}
-        self._names: dict[str, set[str]] = {}
+        self._free = FreeNames(stock.notes, stock.paths, stock.read)
+        self._successors: dict[tuple[str, str], str] = {}
         self._known = known_in(stock.notes)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -126,13 +136,37 @@ class _Desk:
         if self._known(fact, checked):
             return with_decision(judged, "ignore", "same")
         met = self._met(fact, checked.project)
-        if met is None:
-            return self._new(judged, fact, checked)
-        return self._meet(judged, fact, checked, met)
+        if met is None and (opposite := self._opposed(fact, checked.project)) is not None:
+            met, fact = opposite, replace(fact, relation=Relation("contradicts", opposite.name))
+        if met is not None:
+            return self._meet(judged, fact, checked, met)
+        past = self._past(fact, checked)
+        if past is not None:
+            return past(judged)
+        return self._new(judged, fact, checked)
+
+    def _opposed(self, fact: Fact, store: str) -> Note | None:
+        """The note that says the opposite of a fact that names none."""
+        return opposed(self._stock.notes(store), fact.statement)
+
+    def _past(self, fact: Fact, checked: Checked) -> Callable[[Judged], Judged] | None:
+        """What becomes of a fact that a superseded note said; None where it is news again."""
+        ends = [
+            instant_ms(note.valid_until)
+            for note in self._stock.notes(checked.project)
+            if note.archived and says_same(note, fact.statement)
+        ]
+        if not ends:
+            return None
+        if checked.at_ms is None or None in ends:
+            return lambda judged: with_decision(judged, "review", "age.unknown")
+        if checked.at_ms <= max(end for end in ends if end is not None):
+            return lambda judged: with_decision(judged, "ignore", "outdated")
+        return None
 
     def _met(self, fact: Fact, store: str) -> Note | None:
         """The note the fact is related to, if it was shown and is still there."""
-        name = (fact.relation.name or "").removesuffix(".md").rpartition("/")[2]
+        name = note_name(fact.relation.name)
         if fact.relation.kind not in {"updates", "contradicts"} or not name:
             return None
         shown = {note.path for note in self._stock.shown if note.store == store}
@@ -144,7 +178,8 @@ class _Desk:
         if self._stock.by_person(store, met.path):
             return with_decision(judged, "review", "person", f"a person changed {met.path} last")
         age = instant_ms(met.valid_from or met.created)
-        if age is not None and checked.at_ms is None:
+        replaces = fact.relation.kind == "contradicts"
+        if (age is None and replaces) or (age is not None and checked.at_ms is None):
             return with_decision(judged, "review", "age.unknown")
         if age is not None and checked.at_ms is not None and checked.at_ms < age:
             return self._late(judged, fact, checked, met)
@@ -159,7 +194,7 @@ class _Desk:
     ) -> Judged:
         drafted = derived(fact)
         store = checked.project
-        name = self._free_name(store, drafted)
+        name = self._free.name(store, drafted)
         links = (replaces.name,) if replaces else ()
         content = notes.new_note(
             name=name,
@@ -180,7 +215,10 @@ class _Desk:
         """A fact older than what it meets: kept where it is readable, never retrieved."""
         drafted = derived(fact)
         store = checked.project
-        name = self._free_name(store, drafted)
+        archived = (note for note in self._stock.notes(store) if note.archived)
+        if any(says_same(note, fact.statement) for note in archived):
+            return with_decision(judged, "ignore", "outdated")
+        name = self._free.name(store, drafted)
         content = notes.new_note(
             name=name,
             description=drafted.description,
@@ -198,10 +236,12 @@ class _Desk:
 
     def _update(self, judged: Judged, fact: Fact, checked: Checked, met: Note) -> Judged:
         store = checked.project
-        data = self._content(store, met.path)
+        # What a fact of the same slice superseded is no more: its successor has the line.
+        path = self._successors.get((store, met.path), met.path)
+        data = self._content(store, path)
         if data is None:
             return self._new(judged, fact, checked)
-        old = notes.parse(data, met.path)
+        old = notes.parse(data, path)
         changes: dict[str, str | None] = {
             "body": self._new_body(fact, store, old),
             "source": self._stock.source,
@@ -211,8 +251,8 @@ class _Desk:
         if fact.note is not None and changes["body"] == fact.note.content:
             changes["description"] = fact.note.description
         content = notes.update(data, **changes)
-        self._put(store, met.path, content, judged.candidate.id, line=fact.statement)
-        return _placed(judged, met.path)
+        self._put(store, path, content, judged.candidate.id, line=fact.statement)
+        return _placed(judged, path)
 
     def _new_body(self, fact: Fact, store: str, old: Note) -> str:
         """The drafted body, where it was decided on what stands there and loses nothing of it."""
@@ -237,8 +277,9 @@ class _Desk:
         name = notes.parse(self._content(store, successor) or b"", successor).name
         until = _iso(checked.at_ms) or iso(self._stock.now_ms)
         old = notes.update(data, valid_until=until, superseded_by=name)
-        self._put(store, self._free_path(store, f"{ARCHIVE}/{met.path}"), old, placed.candidate.id)
+        self._put(store, self._free.path(store, f"{ARCHIVE}/{met.path}"), old, placed.candidate.id)
         self._put(store, met.path, None, placed.candidate.id)
+        self._successors[(store, met.path)] = successor
         return placed
 
     def _content(self, store: str, path: str) -> bytes | None:
@@ -255,30 +296,6 @@ class _Desk:
             self._files[(store, path)] = _File(before, content, candidate, lines)
         else:
             self._files[(store, path)] = replace(file, content=content, lines=file.lines + lines)
-
-    def _free_name(self, store: str, drafted: NoteDraft) -> str:
-        """The draft's name, with a number behind it where another statement holds it."""
-        if store not in self._names:
-            self._names[store] = {note.name for note in self._stock.notes(store)}
-        for number in range(1, _SUFFIXES):
-            name = drafted.name if number == 1 else f"{drafted.name}-{number}"
-            path = f"{drafted.type}/{notes.file_name(name)}"
-            free = all(self._free(store, p) for p in (path, f"{ARCHIVE}/{path}"))
-            if name not in self._names[store] and free:
-                self._names[store].add(name)
-                return name
-        return f"{drafted.name}-{sha256(drafted.content.encode())[:12]}"
-
-    def _free_path(self, store: str, path: str) -> str:
-        stem = path.removesuffix(".md")
-        for number in range(1, _SUFFIXES):
-            tried = path if number == 1 else f"{stem}-{number}.md"
-            if self._free(store, tried):
-                return tried
-        return f"{stem}-{self._stock.now_ms}.md"
-
-    def _free(self, store: str, path: str) -> bool:
-        return (store, path) not in self._files and self._stock.read(store, path) is None
 
 
 def derived(fact: Fact) -> NoteDraft:

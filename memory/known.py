@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from memoryd.memory.facts import Checked, Fact
+from memoryd.memory.facts import Answer, Checked, Fact, Relation
 from memoryd.memory.notes import Note
 from memoryd.memory.providers.base import ShownNote
-from memoryd.memory.text import statement_key
+from memoryd.memory.values import opposes, sense_key
 
 
 def says_same(note: Note | ShownNote, statement: str, content: str = "") -> bool:
     """Whether ``note`` says ``statement``, or has the body ``content``.
 
-    Its description, its body or a line of it must be the statement, but for case, white space,
-    quotes, a bullet and the final stop. A part of a line is not enough: "use tabs" stands in
-    "never use tabs".
+    Its description, its body or a line of it must be the statement in the sense of
+    ``values.sense_key``. A part of a line is not enough: "use tabs" stands in "never use tabs".
     """
     return not _keys(statement, content).isdisjoint(sayings(note))
 
@@ -38,11 +38,40 @@ def known_in(notes_of: Callable[[str], Sequence[Note]]) -> Callable[[Fact, Check
     return known
 
 
+def opposed(notes: Sequence[Note], statement: str) -> Note | None:
+    """The current note that says nothing but the opposite of ``statement``; None where none does.
+
+    A note of several lines says more than can be told by comparing words.
+    """
+    for note in notes:
+        alone = not note.archived and "\n" not in note.body
+        if alone and opposes(note.body or note.description, statement):
+            return note
+    return None
+
+
+def shown_only(answers: Sequence[Answer], shown: Sequence[ShownNote]) -> list[Answer]:
+    """``answers`` in which "the same as a note" that was never shown counts as new."""
+    names = {note.name for note in shown}
+
+    def checked(fact: Fact) -> Fact:
+        relation = fact.relation
+        invented = relation.kind == "same" and note_name(relation.name) not in names
+        return replace(fact, relation=Relation("new")) if invented else fact
+
+    return [replace(one, facts=tuple(map(checked, one.facts))) for one in answers]
+
+
+def note_name(named: str | None) -> str:
+    """The name in what a model calls a note: ``feedback/tabs.md`` is ``tabs``."""
+    return (named or "").removesuffix(".md").rpartition("/")[2]
+
+
 def _keys(statement: str, content: str) -> frozenset[str]:
-    return frozenset({statement_key(statement), statement_key(content)} - {""})
+    return frozenset({sense_key(statement), sense_key(content)} - {""})
 
 
 def sayings(note: Note | ShownNote) -> Iterator[str]:
     """The keys (``text.statement_key``) of what ``note`` says: description, body, each line."""
     for text in (note.description, note.body, *note.body.splitlines()):
-        yield statement_key(text)
+        yield sense_key(text)

@@ -42,6 +42,10 @@ class NearestNotes:
         ]
         return [row[3] for row in sorted(scored, key=lambda row: row[:3])[:limit]]
 
+    def others(self, found: Sequence[ShownNote], limit: int) -> list[ShownNote]:
+        """All the notes that were not ``found``, where there are at most ``limit`` in all."""
+        return [note for note in self._notes if note not in found and len(self._notes) <= limit]
+
     def _score(self, at: int, asked: frozenset[str]) -> float:
         shared = self._all[at] & asked
         weight = sum(self._rarity(word, at) for word in sorted(shared))

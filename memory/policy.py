@@ -41,7 +41,8 @@ from memoryd.memory.facts import (
     folded,
 )
 from memoryd.memory.scanner import redact, verdicts
-from memoryd.memory.text import clip, fold, statement_key
+from memoryd.memory.text import clip, fold
+from memoryd.memory.values import sense_key
 
 __all__ = ["Candidate", "EvidenceSpan", "Judged", "decide", "reason_text", "with_decision"]
 
@@ -86,6 +87,8 @@ REASONS: dict[str, str] = {
     "evidence.too-short": "the quoted words are too short to prove anything",
     "person": "a person changed the note it meets",
     "conflict": "another fact of this session changes the same note",
+    "overridden": "a later statement of the same messages says otherwise",
+    "outdated": "a note that said so was superseded since",
     "age.unknown": "nobody knows whether it is newer than the note it meets",
     "changed": "the file was changed meanwhile",
     "duplicate.notes": "notes that say the same become one",
@@ -308,11 +311,11 @@ def _refused(item: Refused, chunk: int, identifier: str) -> Judged:
 
 
 def _merged(judged: Sequence[Judged]) -> list[Judged]:
-    """Equal statements of one project as one: the most confident is kept, evidence is joined."""
+    """What says the same in one project as one: the most confident is kept, evidence joined."""
     groups: dict[tuple[str, str], list[int]] = {}
     for at, one in enumerate(judged):
         if one.fact is not None and one.checked is not None:
-            key = (one.checked.project, statement_key(one.fact.statement))
+            key = (one.checked.project, sense_key(one.fact.statement))
             groups.setdefault(key, []).append(at)
     result = list(judged)
     for places in groups.values():

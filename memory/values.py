@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 
-from memoryd.memory.text import words
+from memoryd.memory.text import statement_key, words
 
 _BACKTICKED = re.compile(r"`([^`\n]{1,120})`")
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>\"'`«»]+")
 _NUMBER = re.compile(r"\d")
 _PATH = re.compile(r"[/\\]|^~")
+_COMPOUND = re.compile(r"\w[^\w\s]+\w|[/\\~]")
+#: Words that change nothing of what a statement says, anywhere and at its start.
+_FILLERS = frozenset({"a", "an", "the", "this", "our", "please"})
+_SUBJECTS = frozenset({"i", "user"})
+_NEGATIONS = frozenset(
+    {"never", "not", "no", "don", "doesn", "didn", "isn", "aren", "won", "shouldn", "mustn"}
+)
+_POLAR = _NEGATIONS | {"always", "ever", "do", "does", "t", "cannot"}
 _IDENTIFIER = re.compile(r"\w[._:@-]\w|_|[a-z][A-Z]|^[A-Z][A-Z0-9]+$")
 
 
@@ -43,6 +51,48 @@ def shrinks(old: str, new: str) -> bool:
 def loses(old: str, new: str) -> bool:
     """Whether ``new`` lacks a distinct value of ``old``, or more than a quarter of its words."""
     return lacks_value(old, new) or shrinks(old, new)
+
+
+def sense_key(statement: str) -> str:
+    """The form in which two statements say the same: their words in order, and their values.
+
+    Case, punctuation, articles, a plural ``s`` and who is speaking do not count; every other word
+    does, so that neither "never use tabs" nor "spaces over tabs" is ever the same as its opposite.
+    Values that punctuation is part of (paths, hosts, versions) count letter by letter.
+    """
+    said = _content_words(statement)
+    if not said:
+        return statement_key(statement)
+    values = sorted(
+        value
+        for value in distinct_values(statement)
+        if _COMPOUND.search(value) and " " not in value
+    )
+    return "\0".join((" ".join(map(_singular, said)), *values))
+
+
+def opposes(one: str, other: str) -> bool:
+    """Whether one statement forbids what the other asks, in the same words otherwise."""
+    (left, left_negated), (right, right_negated) = _polarity(one), _polarity(other)
+    return left_negated != right_negated and left == right and len(left) > 1
+
+
+def _polarity(statement: str) -> tuple[list[str], bool]:
+    said = _content_words(statement)
+    negated = not _NEGATIONS.isdisjoint(said) or "cannot" in said
+    return [_singular(word) for word in said if word not in _POLAR], negated
+
+
+def _content_words(statement: str) -> list[str]:
+    said = [word for word in words(statement) if word not in _FILLERS]
+    if said and said[0] in _SUBJECTS:
+        said = said[1:]
+    return said
+
+
+def _singular(word: str) -> str:
+    plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss") and word.isascii()
+    return word[:-1] if plural else word
 
 
 def holds(text: str, value: str) -> bool:

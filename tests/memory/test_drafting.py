@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -74,18 +75,25 @@ def _draft(
     store: _Store,
     *facts: Fact,
     message: SliceMessage = _MESSAGE,
+    messages: Sequence[SliceMessage] = (),
     by_person: Callable[[str, str], bool] = lambda store, path: False,
     shown: list[ShownNote] | None = None,
+    paths: Sequence[str] = (),
 ) -> Draft:
     numbers = count()
     judged = decide(
         [Answer(facts, (), whole=True)],
-        [message],
+        messages or [message],
         CurationSettings(),
         new_id=lambda: f"c{next(numbers)}",
     )
     notes = store.shown() if shown is None else shown
-    return draft(judged, Stock(store.notes, store.read, by_person, notes, "s1 job j1", _NOW))
+    stock = Stock(store.notes, store.read, by_person, notes, "s1 job j1", _NOW, lambda store: paths)
+    return draft(judged, stock)
+
+
+def _reasons(drafted: Draft) -> list[str]:
+    return [one.candidate.reason for one in drafted.judged]
 
 
 def _after(drafted: Draft) -> dict[str, Note | None]:
@@ -292,15 +300,216 @@ def test_a_relation_to_a_note_that_was_not_shown_is_new(name: str) -> None:
     assert list(_after(drafted)) == ["feedback/use-pnpm.md"]
 
 
-def test_a_second_contradiction_of_one_note_asks_a_person() -> None:
-    """One note cannot be superseded twice by one session."""
+def test_of_two_contradictions_of_one_note_the_later_word_wins() -> None:
+    """One note is superseded once; the earlier fact is not written at all."""
     store = _Store(feedback__pm=_note("pm", "Use npm."))
     relation = Relation("contradicts", "pm")
 
     drafted = _draft(store, _fact("Use pnpm.", relation), _fact("Use bun.", relation))
 
-    reasons = [one.candidate.reason for one in drafted.judged]
-    assert reasons == ["policy.passed", "conflict"]
+    assert _reasons(drafted) == ["overridden", "policy.passed"]
+    after = _after(drafted)
+    assert sorted(after) == ["archive/feedback/pm.md", "feedback/pm.md", "feedback/use-bun.md"]
+    assert len({one.candidate for one in drafted.operations}) == 1
+
+
+def test_what_was_said_later_wins_in_whatever_order_it_is_answered() -> None:
+    """The newest evidence decides, not the model's order."""
+    late = SliceMessage("m2", 9, "id-2", "user", "No: use bun after all", _NOW, "p")
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+    relation = Relation("contradicts", "pm")
+    later = replace(_fact("Use bun.", relation), evidence=(Evidence("m2", "use bun after all"),))
+
+    drafted = _draft(store, later, _fact("Use pnpm.", relation), messages=[_MESSAGE, late])
+
+    assert _reasons(drafted) == ["policy.passed", "overridden"]
+
+
+def test_a_fact_that_contradicts_one_of_its_own_slice_takes_its_place() -> None:
+    """It is named as it was drafted; the one before is ignored, and what it met is superseded."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+    first = _fact("Use pnpm.", Relation("contradicts", "pm"), "Use pnpm.")
+    second = _fact("Use bun.", Relation("contradicts", "package-manager"))
+
+    drafted = _draft(store, first, second)
+
+    assert _reasons(drafted) == ["overridden", "policy.passed"]
+    new = _after(drafted)["feedback/use-bun.md"]
+    assert new is not None and new.supersedes == ("pm",)
+
+
+def test_an_opposite_of_the_same_slice_is_overridden_without_a_word_from_the_model() -> None:
+    """Both called new: the later stands alone."""
+    drafted = _draft(_Store(), _fact("Always use yarn here."), _fact("Never use yarn here."))
+
+    assert _reasons(drafted) == ["overridden", "policy.passed"]
+    assert list(_after(drafted)) == ["feedback/never-use-yarn-here.md"]
+
+
+def test_an_opposite_of_a_note_supersedes_it_though_it_was_called_new() -> None:
+    """The note says nothing else; the two would both be live."""
+    store = _Store(feedback__tabs=_note("tabs", "Never use tabs in Makefiles."))
+
+    drafted = _draft(store, _fact("Always use tabs in Makefiles."))
+
+    old = _after(drafted)["archive/feedback/tabs.md"]
+    assert old is not None and old.superseded_by == "always-use-tabs-in-makefiles"
+
+
+def test_an_opposite_of_a_part_of_a_note_is_new() -> None:
+    """What else the note says must not be archived with it."""
+    store = _Store(feedback__x=_note("x", "Never use tabs in Makefiles.\nRun make -j4."))
+
+    drafted = _draft(store, _fact("Always use tabs in Makefiles."))
+
+    assert list(_after(drafted)) == ["feedback/always-use-tabs-in-makefiles.md"]
+
+
+def test_a_note_updated_and_contradicted_in_one_slice_asks_a_person() -> None:
+    """What the update added must not go to the archive unread."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+
+    drafted = _draft(
+        store, _fact("Use a lockfile.", _UPDATE), _fact("Use bun.", Relation("contradicts", "pm"))
+    )
+
+    assert _reasons(drafted) == ["policy.passed", "conflict"]
+
+
+def test_an_update_of_a_note_just_superseded_is_a_line_of_its_successor() -> None:
+    """The old words do not come back with the new body that was decided on them."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+
+    drafted = _draft(
+        store,
+        _fact("Use bun.", Relation("contradicts", "pm")),
+        _fact("Use a lockfile.", _UPDATE, "Use npm. Use a lockfile."),
+    )
+
+    after = _after(drafted)
+    assert sorted(after) == ["archive/feedback/pm.md", "feedback/pm.md", "feedback/use-bun.md"]
+    new = after["feedback/use-bun.md"]
+    assert new is not None and new.body == "Use bun.\nUse a lockfile."
+
+
+@pytest.mark.parametrize(
+    ("statement", "content"),
+    [
+        ("Prefers early returns over the nested conditions!", None),
+        ("Guard clauses.", "prefer early returns over nested conditions"),
+        ("I prefer early returns over nested conditions", None),
+    ],
+)
+def test_a_renamed_duplicate_is_not_born(statement: str, content: str | None) -> None:
+    """Called new under another name, it says what a note says."""
+    store = _Store(feedback__x=_note("x", "Prefer early returns over nested conditions."))
+
+    drafted = _draft(store, _fact(statement, None, content))
+
+    assert drafted.operations == ()
+    assert _reasons(drafted) == ["same"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Prefer nested conditions over early returns.",
+        "Never prefer early returns over nested conditions.",
+        "Prefer early returns over nested loops.",
+    ],
+)
+def test_what_only_looks_like_a_note_is_born(statement: str) -> None:
+    """Another order, a negation, another word: another statement."""
+    body = "Prefer early returns over nested conditions.\nSince 2026."
+    store = _Store(feedback__x=_note("x", body))
+
+    drafted = _draft(store, _fact(statement))
+
+    assert _reasons(drafted) == ["policy.passed"]
+
+
+@pytest.mark.parametrize("kind", ["updates", "contradicts"])
+def test_a_fact_as_old_as_the_note_it_meets_counts_as_newer(kind: Any) -> None:
+    """A session that goes on within the same second has the last word."""
+    store = _Store(feedback__pm=_note("pm", "Use npm.", valid_from="2026-01-05T09:00:00Z"))
+
+    drafted = _draft(store, _fact("Use pnpm.", Relation(kind, "pm")))
+
+    assert _reasons(drafted) == ["policy.passed"]
+    assert "feedback/pm.md" in _after(drafted)
+
+
+def test_a_note_that_has_no_date_is_superseded_by_a_person_only() -> None:
+    """Nobody knows whether the words are newer; they are added to it all the same."""
+    store = _Store(feedback__pm=_note("pm", "Use npm.", valid_from=None, created=None))
+
+    contradicted = _draft(store, _fact("Use pnpm.", Relation("contradicts", "pm")))
+    updated = _draft(store, _fact("Use a lockfile.", _UPDATE))
+
+    assert _reasons(contradicted) == ["age.unknown"]
+    assert list(_after(updated)) == ["feedback/pm.md"]
+
+
+_ARCHIVED = {
+    "valid_until": "2026-01-05T08:00:00Z",
+    "superseded_by": "pnpm",
+    "valid_from": "2025-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "reason"),
+    [
+        (_NOW - 24 * 3_600_000, "outdated"),
+        (_NOW, "policy.passed"),
+        (None, "age.unknown"),
+    ],
+)
+def test_a_superseded_statement_comes_back_only_when_it_was_said_again_later(
+    at_ms: int | None, reason: str
+) -> None:
+    """An old session read late does not bring back what a newer note replaced."""
+    store = _Store(archive__feedback__npm=_note("npm", "Use npm.", **_ARCHIVED))
+    said = replace(_MESSAGE, at_ms=at_ms)
+
+    drafted = _draft(store, _fact("Use npm."), message=said)
+
+    assert _reasons(drafted) == [reason]
+
+
+def test_an_old_fact_is_archived_once() -> None:
+    """A second old session that says the same adds nothing."""
+    past = SliceMessage("m1", 4, "id-1", "user", "I prefer pnpm", 1_600_000_000_000, "p")
+    store = _Store(
+        feedback__pm=_note("pm", "Use pnpm."),
+        archive__feedback__npm=_note("npm", "Use npm.", **_ARCHIVED),
+    )
+
+    drafted = _draft(store, _fact("Use npm.", Relation("contradicts", "pm")), message=past)
+
+    assert drafted.operations == ()
+    assert _reasons(drafted) == ["outdated"]
+
+
+@pytest.mark.parametrize("taken", ["feedback/Use-PNPM.md", "archive/feedback/USE-pnpm.md"])
+def test_names_that_differ_by_case_only_are_one(taken: str) -> None:
+    """Also where the file there is no readable note: a volume may ignore case."""
+    store = _Store()
+
+    drafted = _draft(store, _fact("Use pnpm."), paths=[taken])
+
+    assert list(_after(drafted)) == ["feedback/use-pnpm-2.md"]
+
+
+def test_an_archived_copy_takes_no_name_that_differs_by_case_only() -> None:
+    """The same in the archive."""
+    store = _Store(feedback__pm=_note("pm", "Use npm."))
+
+    drafted = _draft(
+        store, _fact("Use pnpm.", Relation("contradicts", "pm")), paths=["archive/feedback/PM.md"]
+    )
+
+    assert "archive/feedback/pm-2.md" in _after(drafted)
 
 
 def test_a_candidate_in_review_keeps_what_it_would_write() -> None:
