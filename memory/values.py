@@ -14,6 +14,7 @@ _COMPOUND = re.compile(r"\w[^\w\s]+\w|[/\\~]")
 #: Words that change nothing of what a statement says, anywhere and at its start.
 _FILLERS = frozenset({"a", "an", "the", "this", "our", "please"})
 _SUBJECTS = frozenset({"i", "user"})
+_CLAUSE_END = re.compile(r"[,;:،؛]\s|\b(?:because|since|as it)\b", re.IGNORECASE)
 _NEGATIONS = frozenset(
     {"never", "not", "no", "don", "doesn", "didn", "isn", "aren", "won", "shouldn", "mustn"}
 )
@@ -78,7 +79,8 @@ def opposes(one: str, other: str) -> bool:
 
 
 def _polarity(statement: str) -> tuple[list[str], bool]:
-    said = _content_words(statement)
+    """The words of its first clause (a reason may follow), and whether they are forbidden."""
+    said = _content_words(_CLAUSE_END.split(statement, maxsplit=1)[0])
     negated = not _NEGATIONS.isdisjoint(said) or "cannot" in said
     return [_singular(word) for word in said if word not in _POLAR], negated
 

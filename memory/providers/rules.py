@@ -33,7 +33,9 @@ _FILLERS = word_set(
 _PRIVATE = re.compile(
     r"\b(?:medical|diagnosis|diagnosed|medication|legal|lawsuit|attorney|financial|bank|salary"
     r"|relationship|spouse|wife|husband|partner|child|children|kids|passport|ssn|social security"
-    r"|tokens?|credentials?|passwords?|religion|pregnant|therapy|health|disorder|dyslexic)\b"
+    r"|tokens?|credentials?|passwords?|religion|religious|pregnant|therapy|health|disorder|dyslexic"
+    r"|divorced?|married|depress(?:ed|ion)|anxiety|adhd|autis\w+|cancer|disab\w+|sick|hospital|debts?"
+    r"|income|loans?|mortgage|visa|immigration|church|mosque|politic\w+|alcohol\w*)\b"
     r"|(?<!\w)(?:راتبي|مرض|طبي|زوجتي|زوجي|أطفالي|كلمة المرور|كلمة السر|جواز)",
     re.IGNORECASE,
 )
@@ -65,12 +67,15 @@ class RulesProvider:
         if request.purpose == "consolidate":
             return Reply(NO_PROPOSALS, input_tokens=0, output_tokens=0)
         facts: dict[str, dict[str, Any]] = {}
+        notes = list(request.notes)
         for message in request.messages:
             if message.role != "user":
                 continue
             for span, found in find(message.text):
                 key = statement_key(found.statement)
-                facts.setdefault(key, _fact(message.label, span, found, request.notes))
+                if key not in facts:
+                    facts[key] = _fact(message.label, span, found, notes)
+                    notes.append(_drafted(message.project, facts[key]["note"]))
         text = json.dumps({"facts": list(facts.values())}, ensure_ascii=False)
         return Reply(text, input_tokens=0, output_tokens=0)
 
@@ -100,6 +105,12 @@ def _fact(label: str, span: str, found: Found, notes: Sequence[ShownNote]) -> di
         },
         "relation": _relation(found, notes),
     }
+
+
+def _drafted(store: str, note: dict[str, str]) -> ShownNote:
+    """The note of a fact before, so that a later one can contradict it by its name."""
+    path = f"{note['type']}/{note['name']}.md"
+    return ShownNote(store, path, note["type"], note["name"], note["description"], note["content"])
 
 
 def _name(statement: str) -> str:

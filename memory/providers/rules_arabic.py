@@ -14,6 +14,13 @@ _REPORTED = re.compile(
     r"(?:ملاحظة الوكيل|السيرة تقول|قال المساعد|لخّص هذا|لخص هذا|ترجم|يقول|تقول|قال|قالت)(?!\w)"
 )
 _NO_SUBJECT = re.compile(r"(?:هو|هي|هذا|هذه|ذلك|تلك|الخطأ|المشكلة|الخلل|العطل|التغيير)(?!\w)")
+#: Who is not the person: what they like or suffer from is theirs.
+_SOMEBODY = re.compile(
+    r"(?:زميل|صديق|زوج|مدير|أخ|اخ|أخت|اخت|والد|ابن|بنت|جار|رئيس)(?:ي|تي|نا|تنا|ه|ها)(?!\w)"
+    r"|(?:هو|هي|هم)(?!\w)"
+)
+#: "Do not forget to ...": something to be done once.
+_TASK = re.compile(r"(?:أن )?(?:ت|ن)\w{2,}(?!\w)")
 _VERBOSITY = {"مختصرة": "concise", "قصيرة": "concise", "مفصلة": "detailed", "مفصّلة": "detailed"}
 
 _Build = Callable[[re.Match[str]], Found | None]
@@ -37,6 +44,8 @@ def _remember(match: re.Match[str]) -> Found | None:
     if inner is not None:
         return inner
     if len(said.split()) < 3 or re.match(r"(?:هذا|هذه|متى|كيف|ما)(?!\w)", said):
+        return None
+    if _SOMEBODY.match(said) or (match.groupdict().get("to") and _TASK.match(said)):
         return None
     if re.match(r"(?:أنا|انا|اسمي|عملي|لغتي)(?!\w)|ني(?!\w)", said):
         return Found(f"{said}.", "personal", "user")
@@ -92,6 +101,30 @@ def _person(match: re.Match[str]) -> Found | None:
     return Found(f"{tidy(match[0])}.", "personal", "user")
 
 
+def _decided(match: re.Match[str]) -> Found | None:
+    return Found(f"{tidy(match[0])}.", "project", "project")
+
+
+def _taste(match: re.Match[str]) -> Found | None:
+    """A liking of a kind of things in a place of their own, never of what was just shown."""
+    said = tidy(match["x"])
+    if re.match(r"(?:هذا|هذه|ذلك|تلك|كيف|أن|ما)(?!\w)", said) or not 2 <= len(said.split()) <= 10:
+        return None
+    return Found(f"{tidy(match[0])}.", "preference", "feedback")
+
+
+def _instead(match: re.Match[str]) -> Found | None:
+    new, old = technical(match["new"]), technical(match["old"])
+    if new is None or old is None:
+        return None
+    return Found(f"Use {new} instead of {old}.", "technical-default", "project")
+
+
+def _deadline(match: re.Match[str]) -> Found | None:
+    dated = re.search(r"\d", match["x"])
+    return Found(f"{tidy(match[0])}.", "recurring-constraint", "project") if dated else None
+
+
 def _rule_of(expression: str, build: _Build) -> tuple[re.Pattern[str], _Build]:
     return re.compile(expression), build
 
@@ -99,9 +132,11 @@ def _rule_of(expression: str, build: _Build) -> tuple[re.Pattern[str], _Build]:
 _VERBS = "استخدم|شغّل|شغل|اكتب|أضف|اضف|نفذ|نفّذ|اختبر|راجع|ابدأ|احفظ|اشرح|رد|ردّ"
 _PEOPLE = "مهندسة?|مطورة?|مطوّرة?|طالبة?|باحثة?|مصممة?|مديرة?|مبرمجة?|معلمة?"
 _KEPT = "موجودة?|محفوظة?|مخزنة?|مخزّنة?|يوجد|توجد|موثقة?"
-_THAT = "أننا|اننا|أنها|أنه|أنّ|أن|ان|بأن"
+_THAT = "أننا|اننا|أنها|أنه|أنّ|بأن"
 _RULES = (
-    _rule_of(rf"(?:تذكر|تذكّر|لا تنسَ|لا تنسى|لا تنس) (?:{_THAT})[:،]? (?P<x>.+)", _remember),
+    _rule_of(
+        rf"(?:تذكر|تذكّر|لا تنسَ|لا تنسى|لا تنس) (?:{_THAT}|(?P<to>أن|ان))[:،]? (?P<x>.+)", _remember
+    ),
     _rule_of(r"(?:تذكر|تذكّر)[:،] (?P<x>.+)", _remember),
     _rule_of(rf"{_FROM_NOW}[:،]? (?P<x>.+)", _from_now_on),
     _rule_of(rf"(?P<x>.+?)،? {_FROM_NOW}", _from_now_on),
@@ -112,6 +147,23 @@ _RULES = (
     ),
     _rule_of(rf"{_ALWAYS}،? (?!ما |يفشل|تفشل|يحدث|تحدث|نفس |هناك ).+", _rule),
     _rule_of(rf"(?:{_VERBS}) (?:.+ {_ALWAYS}|{_ALWAYS} .+)", _rule),
+    _rule_of(
+        rf"(?:نحن )?لا (?!نعرف|نعلم|نفهم|نرى|نجد|نريد|نستطيع)ن\w+ (?:.+ {_NEVER}|{_NEVER} .+)",
+        _decided,
+    ),
+    _rule_of(rf"(?:نحن )?{_ALWAYS} (?!نفس)ن\w+ .+|(?:نحن )?(?!نفس)ن\w+ {_ALWAYS} .+", _decided),
+    _rule_of(r"(?:قررنا|اتفقنا|اخترنا)(?: على)? \S+ .+", _decided),
+    _rule_of(
+        r"(?:أنا |انا )?(?:لا أحب|لا احب|أكره|اكره|أحب|احب) (?P<x>.+ في .+|\S+ال\S+ .+)", _taste
+    ),
+    _rule_of(
+        r"استخدم (?P<new>.+?) (?:بدلاً من|بدلًا من|بدلا من|بدل) (?P<old>.+?)"
+        r" (?:في هذا المشروع|في المشروع|في مشروعنا|هنا|من الآن فصاعداً)",
+        _instead,
+    ),
+    _rule_of(
+        r"(?:الموعد النهائي|موعد الإصدار|موعد التسليم)(?: .+?)? (?:هو|يوم|في) (?P<x>.+)", _deadline
+    ),
     _rule_of(rf"لا ت\w+ (?:.+ {_NEVER}|{_NEVER} .+)|{_NEVER} لا ت\w+ .+", _rule),
     _rule_of(r"(?:(?:أنا |انا )?(?:أفضّل|افضّل)|(?:أنا|انا) (?:أفضل|افضل)) (?P<x>.+)", _prefer),
     _rule_of(r"(?:أفضل|افضل) (?P<x>.+)", _prefer_technical),
@@ -124,5 +176,5 @@ _RULES = (
     ),
     _rule_of(rf"(?P<s>.+?) (?P<verb>(?:{_KEPT}) (?:في|تحت|على)) (?P<p>.+)", _lives),
     _rule_of(rf"(?:أنا|انا) (?:{_PEOPLE})(?: .*)?", _person),
-    _rule_of(r"(?:اسمي|لغتي الأم) .+", _person),
+    _rule_of(r"(?:اسمي|لغتي الأم|منطقتي الزمنية) .+|(?:نادني|نادِني) \S+", _person),
 )

@@ -5,32 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from memoryd.memory.providers.rules_found import Found, command, place, sentence, tidy, word_set
+from memoryd.memory.providers import rules_guards as guards
+from memoryd.memory.providers import rules_standing as standing
+from memoryd.memory.providers.rules_found import WHAT, Found, command, place, sentence, tidy
 
-_NOT_A_RULE = word_set(
-    "mind again the a an been so had is was were in too ever this that it there happens works"
-    " thought wanted knew said liked loved hated here on at my your his her their our been"
-    " saw seen done heard gone came got took made gave felt found went told met lost quit say"
-    " love up down by for from with about more less better best good great nice happy fun"
-    " glad open ready available easy hard sure"
-    " worth funny lovely amazing awesome interesting as if when where"
-)
-_ENDS_LIKE_AN_IMPERATIVE = word_set(
-    "focus canvas bypass need feed embed proceed exceed speed seed bring ping string shed"
-)
-_SAYING = re.compile(r"(?:give up|look back|stop (?:learning|dreaming)|be afraid|be too)\b", re.I)
-_ONE_OF_SEVERAL = re.compile(
-    r"(?:if|that|it|this|those|these|option|your|yes|no|either|neither|both|the (?:first|second"
-    r"|third|latter|former|other|last))\b|.*\b(?:one|ones|option|approach|version|solution|variant"
-    r"|idea|way|it|that|this)$|[A-Da-d1-9]$",
-    re.IGNORECASE,
-)
-_NO_SUBJECT = re.compile(
-    r"(?:it|this|that|he|she|they|there|which|what|these|those|you|i|we)\b|.*\b(?:bug|error|issue"
-    r"|problem|failure|typo|crash|fix|exception|trace|regression|mistake|change|diff|culprit|cause"
-    r"|leak|output|failing|failed|broken|wrong|missing)\b",
-    re.IGNORECASE,
-)
 _ROLE = (
     r"(?:engineer|developer|designer|manager|student|scientist|researcher|analyst|architect|admin"
     r"|administrator|sre|teacher|founder|lead|writer|consultant|programmer|freelancer|intern"
@@ -59,30 +37,27 @@ def _remember(match: re.Match[str]) -> Found | None:
         return inner
     if len(said.split()) < 3 or re.match(r"(?:this|when|how|what|the time|me|it)\b", said, re.I):
         return None
+    if guards.about_somebody(said):
+        return None
     if re.match(r"(?:i|i'm|my|i've)\b", said, re.IGNORECASE):
         return Found(sentence(said), "personal", "user")
     return Found(sentence(said), "project", "project")
 
 
 def _remember_to(match: re.Match[str]) -> Found | None:
-    verb = match["x"].split()[0].lower()
-    return _rule(f"always {match['x']}") if _imperative(verb) else None
+    """Something to be done once is a task, not a rule."""
+    said = tidy(match["x"])
+    always = re.sub(r"^always ", "", said, flags=re.IGNORECASE)
+    habit = (always != said or guards.is_habit(said)) and not guards.is_task(said)
+    return _rule(f"always {always}") if habit and guards.imperative(always) else None
 
 
 def _always(match: re.Match[str]) -> Found | None:
     verb = match["verb"].lower()
-    if not _imperative(verb) or _SAYING.match(f"{verb} {match['x']}"):
+    if not guards.imperative(f"{verb} {match['x']}") or guards.is_task(match["x"]):
         return None
     always = "Always" if match["when"].lower() == "always" else "Never"
     return _rule(f"{always} {verb} {match['x']}")
-
-
-def _imperative(verb: str) -> bool:
-    if verb in _NOT_A_RULE:
-        return False
-    if verb in _ENDS_LIKE_AN_IMPERATIVE or verb.endswith("ss"):
-        return True
-    return not verb.endswith(("s", "ing", "ed"))
 
 
 def _rule(said: str) -> Found:
@@ -103,7 +78,7 @@ def _from_now_on(match: re.Match[str]) -> Found | None:
 
 
 def _never_without(match: re.Match[str]) -> Found | None:
-    return _rule(match[0]) if _imperative(match["verb"].lower()) else None
+    return _rule(match[0]) if guards.imperative(match["verb"]) else None
 
 
 def prefer(value: str) -> Found | None:
@@ -114,7 +89,9 @@ def prefer(value: str) -> Found | None:
     )
     if replies is not None:
         value = f"{_CONCISE[replies[1].lower()]} replies"
-    if not value or len(value.split()) > 14 or _ONE_OF_SEVERAL.match(value):
+    if re.match(r"(?:not )?to ", value) and len(value.split()) < 4:
+        return None  # "I'd prefer to wait" is about now
+    if not value or len(value.split()) > 14 or guards.one_of_several(value):
         return None
     return Found(f"Prefer {value}.", "preference", "feedback", value)
 
@@ -152,13 +129,20 @@ def _lives_plainly(match: re.Match[str]) -> Found | None:
 
 def _located(match: re.Match[str], *, named: bool) -> Found | None:
     subject, where = tidy(match["s"]), place(match["p"], named=named)
-    if where is None or _NO_SUBJECT.match(subject) or len(subject.split()) > 8:
+    if not named and where is not None and re.match(r"`(?![~/])", where):
+        return None  # "the function is in src/x.py" can be read from the code
+    if where is None or guards.no_subject(subject) or len(subject.split()) > 8:
         return None
     return Found(sentence(f"{subject} {match['verb']} {where}"), "project", "reference")
 
 
 def _decided(match: re.Match[str]) -> Found | None:
     return Found(sentence(match[0]), "project", "project")
+
+
+def _name(match: re.Match[str]) -> Found | None:
+    """A name is written as one; "my name is wrong in the footer" is about a footer."""
+    return _person(match) if match["name"][:1].isupper() else None
 
 
 def _person(match: re.Match[str]) -> Found | None:
@@ -173,9 +157,10 @@ _MODAL = (
     r"(?:you (?:should|must|need to|have to) |i (?:want|need) you to "
     r"|(?:make sure|be sure)(?: that)? (?:you |to ))?"
 )
-_WHAT = (
-    r"(?P<what>(?:(?:unit|integration|e2e|end-to-end|all|type|smoke) )?"
-    r"(?:tests?|checks?|lint|linters?|linting|formatters?|benchmarks?|builds?|migrations?))"
+_DECISIONS = (
+    r"(?:not )?(?:use|keep|go with|go for|switch to|move to|drop|support|adopt|store|split|stick"
+    r"|replace|avoid|have|run|host|deploy|release|pin|freeze|rename|treat|target|ship|write|build"
+    r"|migrate|stay|standardi[sz]e|require|allow|ban|remove|rely|depend|stop|start)"
 )
 _KEPT = (
     r"(?:lives?|(?:is|are) (?:stored|kept|persisted|located|documented|hosted|published|tracked))"
@@ -209,11 +194,12 @@ _RULES = (
     _rule_of(r"(?:use|(?:we|i) want|switch to|choose) (?P<x>.+?) by default", _prefer),
     _rule_of(r"default to (?P<x>.+)", _prefer),
     _rule_of(
-        rf"{_MODAL}(?P<when>always|never(?: ever)?|don't ever|do not ever)"
+        rf"{_MODAL}(?P<when>always|never(?:,? ever)?|don't ever|do not ever)"
         r" (?P<verb>[a-z-]+) (?P<x>.+)",
         _always,
     ),
     _rule_of(rf"(?:don't|do not) (?P<verb>[a-z-]+) .*{_ASK_FIRST}.*", _never_without),
+    *((re.compile(each, re.IGNORECASE), build) for each, build in standing.FORMS),
     _rule_of(r"i (?:always|never) (?:want|use|write) (?!to\b).+", _person),
     _rule_of(
         r"(?:i|i'd|i would|we)(?: (?:strongly|generally|usually|much|really))? prefer (?P<x>.+)",
@@ -229,9 +215,9 @@ _RULES = (
     _rule_of(
         r"(?:the |our |this )?(?:project|repo|repository|codebase|code base) uses (?P<x>.+)", _uses
     ),
-    _rule_of(rf"(?:we )?run (?:our )?{_WHAT} (?:with|using|via|through) (?P<x>.+)", _run),
-    _rule_of(rf"to run (?:the |our )?{_WHAT},? (?:use|run) (?P<x>.+)", _run),
-    _rule_of(rf"(?:the |our )?{_WHAT} (?:are|is) run (?:with|using|via) (?P<x>.+)", _run),
+    _rule_of(rf"(?:we )?run (?:our )?{WHAT} (?:with|using|via|through) (?P<x>.+)", _run),
+    _rule_of(rf"to run (?:the |our )?{WHAT},? (?:use|run) (?P<x>.+)", _run),
+    _rule_of(rf"(?:the |our )?{WHAT} (?:are|is) run (?:with|using|via) (?P<x>.+)", _run),
     _rule_of(
         rf"(?P<s>.+?) (?P<verb>{_KEPT} (?:in|under|at|on)|can be found (?:in|under|at|on))"
         r" (?P<p>.+)",
@@ -241,7 +227,7 @@ _RULES = (
         r"(?P<s>(?:the|our) .+?) (?P<verb>(?:is|are) (?:in|at|under)) (?P<p>.+)", _lives_plainly
     ),
     _rule_of(
-        r"we(?:'ve| have)? (?:decided|agreed) (?:to|on|that|against) \S+ .+"
+        rf"we(?:'ve| have)? (?:decided|agreed) (?:to (?:{_DECISIONS})|on|that|against) \S+.*"
         r"|we(?:'ve| have)? (?:chose|chosen|picked|went with) .+ (?:over|because|for|since) .+",
         _decided,
     ),
@@ -251,9 +237,10 @@ _RULES = (
         _person,
     ),
     _rule_of(
-        r"my (?:name|timezone|time zone|native language|mother tongue|role|job|title) is .+",
+        r"my (?:timezone|time zone|native language|mother tongue|role|job|title) is .+",
         _person,
     ),
+    _rule_of(r"my name is (?P<name>.+)", _name),
     _rule_of(r"i work (?:at|for|as an?) .+|i live in .+", _person),
     _rule_of(
         r"i(?:'m| am) (?:(?:based|located) in .+|new to .+|fluent in .+|dyslexic"

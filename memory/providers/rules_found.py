@@ -21,8 +21,21 @@ _TOOLS = word_set(
     " clippy rustfmt gofmt pre-commit tsc stylelint unittest hypothesis nix zig bundler rails"
     " flutter dart lein clj stack cabal alembic flyway prisma knex"
 )
+#: What is run with a command, as a group of an expression.
+WHAT = (
+    r"(?P<what>(?:(?:unit|integration|e2e|end-to-end|all|type|smoke) )?"
+    r"(?:tests?|checks?|lint|linters?|linting|formatters?|benchmarks?|builds?|migrations?))"
+)
 _AND_THEN = re.compile(r"\b(?:and|then|to see|so that|please|first|again|now)\b|[,;]")
 _PATH = re.compile(r"(?:~|\.{1,2})?/[\w./@%+~{}*-]*|[\w.@-]+/[\w./@%+~{}*-]*|\.?[\w-]+\.[a-z]{1,5}")
+_HOST = re.compile(
+    r"(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|internal|local|lan|corp|cloud|app|ai|co|test|example"
+    r"|[a-z]{2})(?::\d{2,5})?(?:/\S*)?|(?=\S*[a-z])[a-z0-9.-]+:\d{2,5}"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d{2,5})?",
+    re.IGNORECASE,
+)
+#: Endings of files that are endings of hosts too.
+_SOURCE = re.compile(r".*\.(?:py|rs|ts|js|go|rb|cs|md|sh|pl|kt|hs|ml|mk|so|vi|io)", re.IGNORECASE)
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,12}://\S+")
 _SYSTEM = re.compile(
     r"(?:the |our )?(?:notion|confluence|linear|jira|slack|vault|1password|bitwarden|google drive"
@@ -77,9 +90,18 @@ def place(text: str, *, named: bool = False) -> str | None:
     bare = said.strip("`")
     if _URL.fullmatch(bare):
         return bare
+    if host(bare) is not None:
+        return bare
     if _PATH.fullmatch(bare):
         return f"`{bare}`"
     return said if named and _SYSTEM.fullmatch(said) else None
+
+
+def host(text: str) -> str | None:
+    """The host (or address, with a port or a path) that ``text`` is; None for other words."""
+    bare = tidy(text).strip("`")
+    plain = bare.count(".") < 2 and _SOURCE.fullmatch(bare) is not None
+    return bare if _HOST.fullmatch(bare) and not plain else None
 
 
 def technical(text: str) -> str | None:

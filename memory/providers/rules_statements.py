@@ -43,9 +43,11 @@ _END = re.compile(r"(?<=[.!?؟。])[\"'”’»)]*(?:\s+|\Z)")
 _QUOTES = re.compile(r"[\"“”„‟‘‛‹›«»]|(?<![A-Za-z])['’]|['’](?![A-Za-z])")
 _LEAD_IN = re.compile(
     r"(?:(?:ok|okay|also|and|so|well|actually|btw|by the way|fyi|yes|yeah|hey|hi|thanks|thank you"
+    r"|before (?:we|you|i) (?:start|begin|continue|go on)|one thing before (?:we|you) start"
     r"|great|perfect|good|right|one more thing|another thing|just so you know|for the record"
     r"|note that|note|reminder|important|in general|generally"
-    r"|(?:in|for) (?:this|our|the) (?:project|repo|repository|codebase|team)"
+    r"|(?:in|for) (?:this|our|the) (?:project|repo|repository|codebase|code base|team)"
+    r"|no|wait|sorry|correction"
     r"|وأيضاً|وأيضا|أيضاً|أيضا|حسناً|حسنا|نعم|شكراً|شكرا|بالمناسبة|للعلم)"
     r"(?:\s*[,:!،–-]+\s*|\s+))+",
     re.IGNORECASE,
@@ -54,20 +56,23 @@ _HYPOTHETICAL = re.compile(
     r"\b(?:maybe|perhaps|possibly|might|probably|i think|i guess|i suppose|not sure|wonder(?:ing)?"
     r"|what if|suppose|imagine|let's say|hypothetically|for example|for instance|e\.g|could you"
     r"|can you|would you|can we|could we|should we|shall we|do you|if you want|would be nice"
-    r"|i'm thinking|just kidding|or something|i used to|we used to|no longer|nobody|supposedly)\b"
+    r"|i'm thinking|just kidding|or something|i used to|we used to|no longer|nobody|supposedly"
+    r"|says|said|according to)\b"
     r"|^(?:if|when|what|why|how|who|where|which|once|after|before|unless|try|does|do you|is|are)\b"
     r"|(?<!\w)(?:ربما|لعل|هل|لو|ماذا|كيف|لماذا|أين|متى|مثلاً|مثلا|أظن|أعتقد|يمكنك|ممكن)(?!\w)",
     re.IGNORECASE,
 )
 _ONE_OFF = re.compile(
     r"\b(?:for|in|on|during|with) (?:this|that|these)"
-    r"(?! (?:project|repo|repository|codebase|team)\b)"
+    r"(?! (?:project|repo|repository|codebase|code base|team)\b)"
     r"|\b(?:for|in|on|during|with) the (?:next|current|following|above|last) "
+    r"(?!\w+ of (?:every|each)\b)"
     r"|\b(?:for now|this time|just this|this once|just once|only once|today|tonight|tomorrow"
     r"|yesterday|right now|at the moment|for the moment|temporarily|currently|this (?:one|week|pr"
     r"|branch|commit|task|ticket|issue|change|file|test|session)|the same (?:error|issue|problem)"
     r"|until (?:i|we|you|it|the)|as above|see above|below|instead of that)\b"
-    r"|(?<!\w)(?:هذه المرة|هذا الملف|هذه المهمة|في هذه|في هذا|لهذا|لهذه|مؤقتاً|مؤقتا|الآن فقط"
+    r"|(?<!\w)(?:هذه المرة|هذا الملف|هذه المهمة|في هذه|في هذا(?! المشروع)|لهذا|لهذه|مؤقتاً|مؤقتا"
+    r"|الآن فقط"
     r"|حالياً|حاليا|اليوم|غداً|غدا)(?!\w)",
     re.IGNORECASE,
 )

@@ -264,6 +264,132 @@ REJECTED = (
 )
 
 
+#: Plain ways to say what is meant to last; each gives one statement.
+PLAIN = (
+    "I love type annotations in Python code.",
+    "I strongly prefer composition to inheritance.",
+    "please never touch the generated files",
+    "Never, ever edit files under vendor/.",
+    "from now on all commit messages should be in English",
+    "We always rebase before merging.",
+    "we never commit secrets to the repo",
+    "Make sure you always run black.",
+    "Our production host is prod-1.acme.io",
+    "The API docs live at https://docs.acme.io/api",
+    "The wiki is at wiki.acme.internal",
+    "We decided to go with Redis because Memcached lacks persistence.",
+    "I'm a data engineer.",
+    "I am a frontend developer at a bank",
+    "my name is Robin",
+    "call me Max",
+    "Use uv instead of pip in this repo.",
+    "lodash is deprecated in this project, use es-toolkit",
+    "The tests run with `tox -e py311`.",
+    "Lint runs with `ruff check`.",
+    "The release deadline is 2026-04-01.",
+    "The deadline for the beta is end of June.",
+    "Code freeze is on March 3.",
+    "I don't like long functions with many parameters.",
+    "I can't stand trailing whitespace in diffs",
+    "don't ever delete branches",
+    "You must always ask before installing packages.",
+    "Always answer in German.",
+    "I prefer answers in French",
+    "Please keep responses brief",
+    "remember: the demo is every Thursday",
+    "Keep in mind that we support Windows 7.",
+    "Don't forget that the API is rate limited to 10 requests per second.",
+    "my timezone is CET",
+    "We use Bazel for builds.",
+    "This project uses Python 3.12.",
+    "the backups are stored in s3://bkp/daily",
+    "Going forward, use snake_case for file names",
+    "نحن دائماً نراجع الكود قبل الدمج",
+    "أكره الدوال الطويلة في الكود",
+    "الموعد النهائي للإصدار هو 15 مارس 2026",
+    "لا تلمس الملفات المولدة أبداً",
+    "أنا مطور واجهات",
+    "نادني سامي",
+)
+
+#: What looks like one of them and is about now, about others, or about nothing.
+NEAR_MISSES = (
+    "I love it",
+    "I like the first one more",
+    "I like how you did this",
+    "I hate this bug",
+    "I hate when tests fail",
+    "I love tests that pass in CI today",
+    "we always end up here",
+    "we never know what happens",
+    "we never did that in the old app",
+    "We always had this problem in CI",
+    "we never use it for real work, do we?",
+    "call me when it is done",
+    "Call me Back",
+    "use the new endpoint instead of the old one in this project",
+    "use foo() instead of bar() in this test",
+    "The tests run with warnings",
+    "tests run with 4 workers now and fail",
+    "the deadline is tomorrow",
+    "the deadline was 15 March",
+    "the server is down",
+    "The error is main.py",
+    "the failing test is test_foo.py",
+    "our build is broken",
+    "the output is 10.0.0.1",
+    "My name is wrong in the footer",
+    "I'm a huge fan of this",
+    "I am a bit lost here",
+    "Remember to fix the typo in line 3",
+    "remember to rename the variable",
+    "Don't forget to push",
+    "don't forget to always check the return value here",
+    "Remember that Anna hates meetings",
+    "Keep in mind that my wife is sick today",
+    "remember that he prefers tabs",
+    "Tom says we always use tabs",
+    "According to the docs you should never use eval",
+    "the linter says: never use var",
+    "never use var, says the linter",
+    "The style guide says to always use tabs",
+    "In the old project we always squashed",
+    "they never deploy on Fridays",
+    "You always break the build",
+    "why do you always add comments",
+    "do we always use tabs",
+    "I would never use eval",
+    "// never use eval",
+    "from now on it works",
+    "from now on I'm busy",
+    "I prefer this approach",
+    "I'd prefer not to say",
+    "I prefer to wait",
+    "if possible prefer tabs",
+    "we decided to postpone this for now",
+    "we decided to call it a day",
+    "we use it to test",
+    "we use this for now",
+    "the config is in config.yaml",
+    "the fix is in main.py",
+    "the function is in utils/helpers.py",
+    "I want you to always show the diff for this file",
+    "Make sure you never miss the semicolon in this line",
+    "No, use tabs",
+    "no I prefer to keep it",
+    "wait, we use Redis?",
+    "sorry, I always mess this up",
+    "لا تنسَ أن تضيف اختبارا للدالة الجديدة",
+    "تذكر أن زميلي عمر مطلق حديثا",
+    "هو يفضل المسافات",
+    "أحب هذا الحل",
+    "لا أحب هذا",
+    "لا نعرف السبب أبداً",
+    "قررنا تأجيل هذا اليوم",
+    "أحب القهوة",
+)
+
+
 @pytest.mark.parametrize(("text", "statement"), [*ENGLISH.items(), *ARABIC.items()])
 def test_a_statement_meant_to_last_is_kept(text: str, statement: str) -> None:
     """The statement comes out in canonical words and its evidence is what was really said."""
@@ -281,6 +407,41 @@ def test_a_statement_meant_to_last_is_kept(text: str, statement: str) -> None:
 def test_anything_else_is_left_out(text: str) -> None:
     """Questions, near misses, quotes, pasted text and secrets give no fact."""
     assert _said(text) == []
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_a_plain_form_gives_one_statement_that_stands_on_it(text: str) -> None:
+    """Whatever words it comes out in."""
+    message = _message(text)
+
+    facts = _facts(message)
+
+    assert len(facts) == 1
+    assert not isinstance(check_evidence(facts[0], [message]), str)
+
+
+@pytest.mark.parametrize("text", NEAR_MISSES)
+def test_a_near_miss_gives_nothing(text: str) -> None:
+    """One-off tasks, complaints, reports, other people and what was said of the code."""
+    assert _said(text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["remember that I was diagnosed with ADHD", "keep in mind that I have debts"]
+)
+def test_what_is_private_to_the_person_waits_for_them(text: str) -> None:
+    """It is theirs to decide."""
+    (fact,) = _facts(_message(text))
+
+    assert fact.sensitivity == "private"
+
+
+def test_of_two_exclusive_preferences_of_one_message_the_later_contradicts_the_first() -> None:
+    """By the name the first one gets."""
+    first, second = _facts(_message("I prefer tabs. No, I prefer spaces."))
+
+    assert first.note is not None
+    assert (second.relation.kind, second.relation.name) == ("contradicts", first.note.name)
 
 
 def test_several_statements_of_one_message_are_kept() -> None:
