@@ -19,6 +19,9 @@ _SOMEBODY = re.compile(
     r"(?:زميل|صديق|زوج|مدير|أخ|اخ|أخت|اخت|والد|ابن|بنت|جار|رئيس)(?:ي|تي|نا|تنا|ه|ها)(?!\w)"
     r"|(?:هو|هي|هم)(?!\w)"
 )
+_OF_THE_CRAFT = re.compile(
+    r"[A-Za-z]{2}|كود|دوال|دالة|اختبار|رسائل|ردود|تعليق|أسماء|متغير|رموز|ملف|فروع|واجه|توثيق|أخطاء"
+)
 #: "Do not forget to ...": something to be done once.
 _TASK = re.compile(r"(?:أن )?(?:ت|ن)\w{2,}(?!\w)")
 _VERBOSITY = {"مختصرة": "concise", "قصيرة": "concise", "مفصلة": "detailed", "مفصّلة": "detailed"}
@@ -110,6 +113,8 @@ def _taste(match: re.Match[str]) -> Found | None:
     said = tidy(match["x"])
     if re.match(r"(?:هذا|هذه|ذلك|تلك|كيف|أن|ما)(?!\w)", said) or not 2 <= len(said.split()) <= 10:
         return None
+    if _OF_THE_CRAFT.search(said) is None:
+        return None
     return Found(f"{tidy(match[0])}.", "preference", "feedback")
 
 
@@ -152,7 +157,10 @@ _RULES = (
         _decided,
     ),
     _rule_of(rf"(?:نحن )?{_ALWAYS} (?!نفس)ن\w+ .+|(?:نحن )?(?!نفس)ن\w+ {_ALWAYS} .+", _decided),
-    _rule_of(r"(?:قررنا|اتفقنا|اخترنا)(?: على)? \S+ .+", _decided),
+    _rule_of(
+        r"(?:قررنا|اتفقنا|اخترنا)(?: على)? (?:استخدام|اعتماد|ترك|دعم|استعمال|الاعتماد|[A-Za-z]).*",
+        _decided,
+    ),
     _rule_of(
         r"(?:أنا |انا )?(?:لا أحب|لا احب|أكره|اكره|أحب|احب) (?P<x>.+ في .+|\S+ال\S+ .+)", _taste
     ),
@@ -176,5 +184,5 @@ _RULES = (
     ),
     _rule_of(rf"(?P<s>.+?) (?P<verb>(?:{_KEPT}) (?:في|تحت|على)) (?P<p>.+)", _lives),
     _rule_of(rf"(?:أنا|انا) (?:{_PEOPLE})(?: .*)?", _person),
-    _rule_of(r"(?:اسمي|لغتي الأم|منطقتي الزمنية) .+|(?:نادني|نادِني) \S+", _person),
+    _rule_of(r"اسمي \S+(?: \S+)?|(?:لغتي الأم|منطقتي الزمنية) .+|(?:نادني|نادِني) \S+", _person),
 )

@@ -21,7 +21,7 @@ _Build = Callable[[re.Match[str]], Found | None]
 
 def find(statement: str) -> Found | None:
     """What ``statement`` (one sentence, lead-in taken off) wants to be remembered, if anything."""
-    bare = re.sub(r"^please,?\s+", "", statement.rstrip(" .!"), flags=re.IGNORECASE)
+    bare = re.sub(r"^please,?\s+|,? please$", "", statement.rstrip(" .!"), flags=re.IGNORECASE)
     bare = bare.replace("’", "'")
     for expression, build in _RULES:
         match = expression.fullmatch(bare)
@@ -35,7 +35,7 @@ def _remember(match: re.Match[str]) -> Found | None:
     inner = find(said)
     if inner is not None:
         return inner
-    if len(said.split()) < 3 or re.match(r"(?:this|when|how|what|the time|me|it)\b", said, re.I):
+    if len(said.split()) < 3 or guards.reminisces(said):
         return None
     if guards.about_somebody(said):
         return None
@@ -74,7 +74,8 @@ def _from_now_on(match: re.Match[str]) -> Found | None:
         said = said[0].lower() + said[1:]
     if re.match(r"(?:but|and|so|i|i'm|i'll|it|it's|he|she|they|there|everything)\b", said, re.I):
         return None
-    return _rule(f"From now on, {said}") if len(said.split()) >= 3 else None
+    lasting = len(said.split()) >= 3 and not guards.describes(said)
+    return _rule(f"From now on, {said}") if lasting else None
 
 
 def _never_without(match: re.Match[str]) -> Found | None:
@@ -89,7 +90,7 @@ def prefer(value: str) -> Found | None:
     )
     if replies is not None:
         value = f"{_CONCISE[replies[1].lower()]} replies"
-    if re.match(r"(?:not )?to ", value) and len(value.split()) < 4:
+    if re.match(r"(?:not\b|to )", value) and len(value.split()) < 4:
         return None  # "I'd prefer to wait" is about now
     if not value or len(value.split()) > 14 or guards.one_of_several(value):
         return None
@@ -97,7 +98,8 @@ def prefer(value: str) -> Found | None:
 
 
 def _prefer(match: re.Match[str]) -> Found | None:
-    return prefer(match["x"])
+    asked = re.match(r"i(?:'d| would) prefer an? ", match[0], re.IGNORECASE)
+    return None if asked else prefer(match["x"])
 
 
 def _verbosity(match: re.Match[str]) -> Found | None:
@@ -137,6 +139,8 @@ def _located(match: re.Match[str], *, named: bool) -> Found | None:
 
 
 def _decided(match: re.Match[str]) -> Found | None:
+    if guards.of_the_moment(match[0]):
+        return None
     return Found(sentence(match[0]), "project", "project")
 
 
@@ -200,7 +204,10 @@ _RULES = (
     ),
     _rule_of(rf"(?:don't|do not) (?P<verb>[a-z-]+) .*{_ASK_FIRST}.*", _never_without),
     *((re.compile(each, re.IGNORECASE), build) for each, build in standing.FORMS),
-    _rule_of(r"i (?:always|never) (?:want|use|write) (?!to\b).+", _person),
+    _rule_of(
+        r"i (?:always|never) (?:want|use|write) (?!(?:to|it|this|that|the|these|those)\b).+",
+        _person,
+    ),
     _rule_of(
         r"(?:i|i'd|i would|we)(?: (?:strongly|generally|usually|much|really))? prefer (?P<x>.+)",
         _prefer,
@@ -218,6 +225,7 @@ _RULES = (
     _rule_of(rf"(?:we )?run (?:our )?{WHAT} (?:with|using|via|through) (?P<x>.+)", _run),
     _rule_of(rf"to run (?:the |our )?{WHAT},? (?:use|run) (?P<x>.+)", _run),
     _rule_of(rf"(?:the |our )?{WHAT} (?:are|is) run (?:with|using|via) (?P<x>.+)", _run),
+    _rule_of(r"i work (?:at|for|as an?) .+|i live in .+", _person),
     _rule_of(
         rf"(?P<s>.+?) (?P<verb>{_KEPT} (?:in|under|at|on)|can be found (?:in|under|at|on))"
         r" (?P<p>.+)",
@@ -241,7 +249,6 @@ _RULES = (
         _person,
     ),
     _rule_of(r"my name is (?P<name>.+)", _name),
-    _rule_of(r"i work (?:at|for|as an?) .+|i live in .+", _person),
     _rule_of(
         r"i(?:'m| am) (?:(?:based|located) in .+|new to .+|fluent in .+|dyslexic"
         r"|left.?handed|colou?r.?blind)",

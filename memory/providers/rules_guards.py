@@ -23,12 +23,32 @@ _ENDS_LIKE_AN_IMPERATIVE = word_set(
 _SAYING = re.compile(r"(?:give up|look back|stop (?:learning|dreaming)|be afraid|be too)\b", re.I)
 _PAST = word_set(
     "did ran wrote began broke built bought caught chose drew fell forgot grew held kept led left"
-    " meant paid sent sold spent stood taught understood won know see get need end talk hear"
+    " have has meant paid sent sold spent stood taught understood won know see get need"
+    " end talk hear"
 )
 _ONE_OF_SEVERAL = re.compile(
     r"(?:if|that|it|this|those|these|option|your|yes|no|either|neither|both|the (?:first|second"
     r"|third|latter|former|other|last))\b|.*\b(?:one|ones|option|approach|version|solution|variant"
-    r"|idea|way|it|that|this)$|[A-Da-d1-9]$",
+    r"|idea|way|it|that|this|yours|mine|ours|theirs)$|[A-Da-d1-9]$",
+    re.IGNORECASE,
+)
+#: A memory that is shared, not a fact to be kept.
+_REMINISCES = re.compile(
+    r"(?:this|when|how|what|me|it|(?:the |one )?(?:time|day|bug|thing|guy|feeling|moment|issue)"
+    r" (?:when|that|where|we|from|with|you))\b|the time\b",
+    re.IGNORECASE,
+)
+#: What begins with a thing says what is to be of it only with one of these.
+_THING = re.compile(
+    r"(?:the|this|that|these|those|my|your|our|you|all|every|each|no|nothing|nobody)\b",
+    re.IGNORECASE,
+)
+_BINDS = re.compile(
+    r"\b(?:should|must|needs?|has to|have to|goes|go|shall|may|can)\b", re.IGNORECASE
+)
+_MOMENT = re.compile(
+    r"(?:\w+ )*?(?:to \w+|with|for|on|that|chose|picked) (?:it|this|that|these|those|them)\b"
+    r"|.*\b(?:wrong|temporary|temporarily|workaround|a day|for the moment)\b",
     re.IGNORECASE,
 )
 _NO_SUBJECT = re.compile(
@@ -45,7 +65,8 @@ _EACH_TIME = re.compile(
     re.IGNORECASE,
 )
 _HERE_AND_NOW = re.compile(
-    r"\bhere$|\b(?:here so|so (?:that )?(?:we|i) can (?:see|check|debug|find|test)"
+    r"^(?:that|this|it|these|those|them|i|we)\b|\bhere$"
+    r"|\b(?:here so|so (?:that )?(?:we|i) can (?:see|check|debug|find|test)"
     r"|(?:when|if|once) (?:it|this|that) \w+)\b",
     re.IGNORECASE,
 )
@@ -98,6 +119,21 @@ def is_habit(said: str) -> bool:
 def is_task(said: str) -> bool:
     """Whether it is about what is done just now."""
     return _HERE_AND_NOW.search(said) is not None
+
+
+def reminisces(said: str) -> bool:
+    """Whether what is to be remembered is a shared memory, or stands just before."""
+    return _REMINISCES.match(said) is not None
+
+
+def describes(said: str) -> bool:
+    """Whether it tells how a thing is, and not how it is to be."""
+    return _THING.match(said) is not None and _BINDS.search(said) is None
+
+
+def of_the_moment(said: str) -> bool:
+    """Whether a decision is about what was just spoken of, or is not to last."""
+    return _MOMENT.match(said) is not None
 
 
 def about_somebody(said: str) -> bool:
