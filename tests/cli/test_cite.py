@@ -96,3 +96,16 @@ def test_where_nothing_was_shown_usage_says_so(home: Home) -> None:
     done = memoryd(home, "graph", "usage")
 
     assert (done.exit_code, done.stdout.startswith("no usage yet")) == (0, True)
+
+
+def test_a_note_that_is_deleted_is_counted_no_longer(home: Home, key: str) -> None:
+    """Its sibling is."""
+    note = home.projects / key / "memory" / "user" / "tabs.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("---\nname: tabs\ndescription: Tabs.\ntype: user\n---\nTabs.\n")
+
+    done = memoryd(home, "memory", "delete", "tabs")
+
+    assert done.exit_code == 0, done.output
+    listed = json.loads(memoryd(home, "graph", "usage", "--json").stdout)["usage"]
+    assert [each["note"] for each in listed] == ["project/db"]

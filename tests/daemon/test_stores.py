@@ -447,3 +447,25 @@ def test_a_store_that_is_as_it_was_left_costs_no_look(
     Baseline(quiet).commit([], "Empty")
     keeper.all_changed()
     assert quiet.key in keeper._stores
+
+
+def test_what_is_kept_elsewhere_follows_a_persons_edits(home: Home, clock: FakeClock) -> None:
+    """Once they count, and by what they were."""
+    followed: list[tuple[str, tuple[str, ...]]] = []
+    keeper = StoreKeeper(
+        home,
+        clock,
+        set,
+        lambda store, path: [],
+        lambda store, edits: followed.append((store, edits.forgotten)),
+    )
+    store = make_store(home, a="One", b="Two")
+    (store.root / "user" / "a.md").unlink()
+    keeper.changed(store.key)
+    _settle(keeper, clock, 0.5)
+    assert followed == []
+
+    os.utime(store.root / "user", (0, 0))
+    _settle(keeper, clock, 70)
+
+    assert followed == [(store.key, ("user/a.md",))]

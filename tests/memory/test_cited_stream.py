@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.memory.cited_stream import (
@@ -172,6 +172,7 @@ def test_stripping_leaves_the_answer_as_if_the_tag_had_not_been_there(text: str,
     assert streamed(text)[0] == left
 
 
+@settings(deadline=None)
 @given(ANSWERS)
 def test_stripping_twice_is_stripping_once(text: str) -> None:
     """What is left on both sides of a tag never becomes one."""
@@ -221,12 +222,14 @@ def test_a_false_start_is_shown_as_soon_as_it_is_one() -> None:
     assert (stream.write(" y <memory-use"), stream.flush()) == (" y", " <memory-use")
 
 
+@settings(deadline=None)
 @given(ANSWERS)
 def test_a_stream_shows_what_the_whole_text_would_char_by_char(text: str) -> None:
     """And cites the same notes."""
     assert streamed(text) == without_citations(text)
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=30), st.data())
 def test_a_stream_shows_the_same_whatever_the_cuts(parts: list[str], data: st.DataObject) -> None:
     """Where a piece ends says nothing."""
@@ -236,6 +239,7 @@ def test_a_stream_shows_the_same_whatever_the_cuts(parts: list[str], data: st.Da
     assert streamed(parts) == streamed([text[:cut], text[cut:]]) == without_citations(text)
 
 
+@settings(deadline=None)
 @given(ANSWERS)
 def test_no_word_is_lost_but_those_of_tags(text: str) -> None:
     """What is not in a tag comes out, in its order."""
