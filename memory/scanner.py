@@ -12,8 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from memoryd.memory.secret_names import named_secrets
-from memoryd.memory.secret_shapes import ALWAYS, IN_RUNS, WITH_RUNS, Shape, key_blocks, long_runs
+from memoryd.memory.secret_lines import ALWAYS, COMMANDS, OPTION
+from memoryd.memory.secret_names import named_secrets, seeds
+from memoryd.memory.secret_shapes import Runs, Shape, key_blocks, long_runs
+from memoryd.memory.secret_tokens import (
+    BEHIND,
+    IN_RUNS,
+    IN_RUNS_ANY,
+    IN_WIDE_RUNS,
+    IN_WIDE_RUNS_ANY,
+)
 
 Verdict = Literal["secret", "injection", "invisible"]
 
@@ -60,20 +68,32 @@ def _lower(text: str) -> str:
 
 
 def _secrets(text: str, lowered: str) -> list[Finding]:
+    runs = long_runs(text)
     found = [Finding("secret", "private-key", *span) for span in key_blocks(text)]
-    for shape in _shapes(text, lowered):
-        found += (Finding("secret", shape.name, *span) for span in shape.find(text))
-    found += (Finding("secret", *hit) for hit in named_secrets(text, lowered))
+    for shape in (*_lines(text, lowered), *_tokens(runs)):
+        found += [Finding("secret", shape.name, *span) for span in shape.find(text)]
+    found += [Finding("secret", *hit) for hit in named_secrets(text, lowered, bool(runs.wide))]
+    found += [Finding("secret", *hit) for hit in seeds(text, lowered, bool(runs.wide))]
     return _apart(found) if found else found
 
 
-def _shapes(text: str, lowered: str) -> list[Shape]:
-    """The shapes that ``text`` may hold, by their literals alone."""
-    shapes = [shape for literal, shape in ALWAYS if literal in lowered]
-    runs = long_runs(text)
-    if runs:
-        shapes += WITH_RUNS
-        shapes += [shape for shape in IN_RUNS if any(one in runs for one in shape.literals)]
+def _lines(text: str, lowered: str) -> list[Shape]:
+    """The lines with a secret that ``text`` may hold, by their literals alone."""
+    shapes = [shape for rare, literal, shape in ALWAYS if rare in text and literal in lowered]
+    if "-" in text and " -" in text and OPTION.search(text):
+        shapes += [shape for literal, shape in COMMANDS if literal in lowered]
+    return shapes
+
+
+def _tokens(runs: Runs) -> list[Shape]:
+    """The tokens that a text with these long runs may hold."""
+    shapes: list[Shape] = []
+    for before in runs.before & BEHIND.keys():
+        shapes += BEHIND[before]
+    if runs.narrow and IN_RUNS_ANY.search(runs.narrow):
+        shapes += [one for one in IN_RUNS if any(each in runs.narrow for each in one.literals)]
+    if runs.wide and IN_WIDE_RUNS_ANY.search(runs.wide):
+        shapes += IN_WIDE_RUNS
     return shapes
 
 
