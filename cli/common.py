@@ -73,8 +73,15 @@ def _is_key(home: Home, project: str) -> bool:
     return "/" not in project and project not in {".", ".."} and (home.projects / project).is_dir()
 
 
-def say(values: dict[str, Any], text: str, as_json: bool) -> None:
-    """Print ``values`` as JSON, or ``text``; nothing in either can drive the terminal."""
+def say(values: dict[str, Any], text: str, as_json: bool, *, theirs: bool = False) -> None:
+    """Print ``values`` as JSON, or ``text``; nothing in either can drive the terminal.
+
+    Secrets are redacted, but for ``theirs``: a person's own file, shown on their own terminal.
+    """
+    if not theirs:
+        from memoryd.memory.scanner import redact, redact_all
+
+        values, text = (redact_all(values), "") if as_json else ({}, redact(text)[0])
     if not as_json:
         click.echo(printable(text))
         return

@@ -125,10 +125,11 @@ def main() -> NoReturn:
 def fail(error: MemorydError, code: int = EXIT_FAILED) -> NoReturn:
     """Say on standard error what is wrong and what to do next, and leave with ``code``."""
     from memoryd.cli.common import printable
+    from memoryd.memory.scanner import redact
 
     more = error.problems[1:] if isinstance(error, ConfigError) else ()
     lines = [f"memoryd: {error.message}", *(f"  {line}" for line in (*more, error.hint) if line)]
-    click.echo(printable("\n".join(lines)), err=True)
+    click.echo(printable(redact("\n".join(lines))[0]), err=True)
     sys.exit(code)
 
 

@@ -9,6 +9,7 @@ import click
 
 from memoryd.cli import history as history_commands
 from memoryd.cli.common import home_option, json_option, project_option, say, store_of, table
+from memoryd.cli.forget import forget
 from memoryd.cli.memory_import import import_notes
 from memoryd.cli.memory_restore import restore
 from memoryd.cli.memory_review import apply, reject, review
@@ -29,6 +30,9 @@ def memory() -> None:
 
 memory.add_command(history_commands.history)
 memory.add_command(history_commands.diff)
+
+
+memory.add_command(forget)
 
 
 @memory.command("list", epilog="Example: memoryd memory list --all")
@@ -73,7 +77,7 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
     note = _find(store, name)
     data = store.read(note.path) or b""
     text = f"{store.root / note.path}\n\n{data.decode('utf-8', 'replace')}"
-    say(_values(store, note) | {"body": note.body}, text.rstrip(), as_json)
+    say(_values(store, note) | {"body": note.body}, text.rstrip(), as_json, theirs=True)
 
 
 @memory.command(epilog="Example: memoryd memory delete run-tests-with-make")
@@ -82,7 +86,10 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
 @home_option
 @json_option
 def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
-    """Delete the note NAME and do not learn it again from what was said until now."""
+    """Delete the note NAME and do not learn it again from what was said until now.
+
+    Its older versions stay in the archive; `memory forget` takes those too.
+    """
     from memoryd.cli.common import open_queue
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import delete_note

@@ -178,7 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
         return {"held": self.server.answers.wait(job, seconds)}
 
     def _send(self, status: HTTPStatus, content: dict[str, Any]) -> None:
-        body = json.dumps(content).encode()
+        from memoryd.memory.scanner import redact_all
+
+        body = json.dumps(redact_all(content)).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -87,6 +87,22 @@ def settle(
     db.change(f"update candidate set state = 'applied' {_PLANNED}", **_slice(part))
 
 
+def forget(db: Database, identifiers: Iterable[str]) -> int:
+    """A person forgot what these candidates in review say; how many still waited.
+
+    What applying them would have written is dropped.
+    """
+    return sum(
+        db.change(
+            "update candidate set state = 'ignored', reason = 'forgotten', detail = :detail,"
+            " draft = null where id = :id and state = 'pending'",
+            id=identifier,
+            detail="a person forgot it",
+        )
+        for identifier in identifiers
+    )
+
+
 def skip(db: Database, part: SliceRange) -> None:
     """A person passed over the slice: its planned candidates will not be applied."""
     db.change(f"update candidate set state = 'skipped' {_PLANNED}", **_slice(part))

@@ -78,9 +78,23 @@ def parse(data: bytes, name: str) -> Envelope:
                 f"{name} is an envelope of version {version}; this memoryd reads version {VERSION}",
                 hint="upgrade memoryd, then move the file back into the inbox",
             )
-        return _WHOLE.decode(data)
+        envelope = _WHOLE.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadEnvelope(f"{name} is not an envelope: {error}") from error
+    if session_is_secret(envelope.session):
+        raise BadEnvelope(f"{name} names a session by a secret")
+    return envelope
+
+
+def session_is_secret(session: str) -> bool:
+    """Whether the scanner takes the id of a session for a secret: such a session has no place here.
+
+    It would stand in rows, trailers and notes for good. No agent that is known names one so.
+    """
+    from memoryd.memory.scanner import has_secret
+    from memoryd.memory.secret_values import UUID
+
+    return UUID.fullmatch(session) is None and has_secret(session)
 
 
 def _bytes(path: Path) -> bytes:

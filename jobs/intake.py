@@ -17,7 +17,7 @@ from memoryd.jobs.envelope import Envelope
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory import seams
 from memoryd.memory.errors import BadEnvelope, TranscriptError, UsageError
-from memoryd.memory.files import make_directory, sync_directory
+from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
 
@@ -29,6 +29,9 @@ _EVENTS = {
 }
 #: Switches of the agent's environment under which a session is never distilled.
 _KILL_SWITCHES = frozenset({"MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"})
+
+#: Of a file that is no envelope, what is kept where it holds a secret.
+_LOOKED_AT_BYTES = envelopes.SIZE_LIMIT_BYTES
 
 #: Finds a session's transcript where the hook was told none: (agent, session) -> path or None.
 FindTranscript = Callable[[str, str], Path | None]
@@ -112,6 +115,22 @@ def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
     return int(made.created)
 
 
+def _redact_file(path: Path) -> None:
+    """Blot out in place what the scanner finds in the file; a link or a folder stays as it is."""
+    from memoryd.memory.scanner import redact
+
+    if path.is_symlink() or not path.is_file():
+        return
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LOOKED_AT_BYTES)
+    except FileNotFoundError:  # another process set it aside
+        return
+    clean, secrets = redact(data.decode("utf-8", "replace"))
+    if secrets:
+        write_atomic(path, clean.encode("utf-8", "replace"))
+
+
 def _end_of(transcript: Path | None) -> int:
     """Where the transcript's last whole line ends now; 0 for one that cannot be read."""
     from memoryd.sessions.lines import whole_lines_end
@@ -123,8 +142,10 @@ def _end_of(transcript: Path | None) -> int:
 
 
 def _set_aside(path: Path) -> None:
+    """Keep a file that is no envelope for a person to look at, without the secrets in it."""
     bad = path.parent / "bad"
     make_directory(bad)
+    _redact_file(path)
     with contextlib.suppress(FileNotFoundError):  # another process set it aside
         path.replace(bad / path.name)
     sync_directory(bad)

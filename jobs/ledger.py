@@ -54,6 +54,7 @@ from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.consolidations import Consolidations
 from memoryd.jobs.database import Database
+from memoryd.jobs.envelope import session_is_secret
 from memoryd.jobs.job import (
     KINDS,
     Job,
@@ -164,6 +165,7 @@ class Ledger:
         ``UsageError`` for what a row cannot hold.
         """
         properties = _checked_kind(kind, "session", cutoff, (agent, session, transcript, cwd))
+        _require_session(session)
         now = self.clock.now_ms()
         values = {
             "id": uuid7(now),
@@ -256,6 +258,7 @@ class Ledger:
 
         A running one too, unless its plan stands: what it reads at this moment is not written.
         """
+        _require_session(session)
         now = self.clock.now_ms()
         with self.db.writing(durable=True):
             self._see_rollout(agent, session, "", "", 0, now)
@@ -675,6 +678,11 @@ class Ledger:
             if len(rows) < PRUNE_BATCH:
                 return pruned
 
+    def forget_candidates(self, identifiers: Iterable[str]) -> int:
+        """Settle candidates in review as forgotten by a person; how many still waited."""
+        with self.db.writing(durable=True):
+            return candidates_kept.forget(self.db, identifiers)
+
     # -- what is next ---------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
@@ -690,6 +698,14 @@ class Ledger:
     def idle(self) -> bool:
         """Whether no job runs and none is due."""
         return not self.db.rows(sql.ANY_BUSY, **self._times())
+
+
+def _require_session(session: str) -> None:
+    if session_is_secret(session):
+        raise UsageError(
+            "the session is named by a secret, which is never kept",
+            hint="name it with --session by something else",
+        )
 
 
 def _checked_kind(kind: str, about: str, cutoff: int, texts: tuple[str, ...]) -> Kind:

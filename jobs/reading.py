@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memoryd.jobs.control import Snooze
 from memoryd.jobs.job import Job
@@ -25,8 +25,9 @@ from memoryd.memory.notes import Note
 from memoryd.memory.plan import Plan, SliceRange
 from memoryd.memory.policy import Candidate, decide
 from memoryd.memory.providers.base import Request, ShownNote
+from memoryd.memory.scanner import has_secret
 from memoryd.memory.store import Store
-from memoryd.memory.tombstones import Tombstones
+from memoryd.memory.tombstones import Forgotten, Tombstones
 from memoryd.sessions.stored import StoredMessage
 
 #: Chunks one slice may take, and so calls (one corrective aside).
@@ -177,8 +178,8 @@ class _Shelves:
             if key not in self._index:
                 current = [note for note in self.notes(key) if not note.archived]
                 self._index[key] = NearestNotes([_shown(key, note) for note in current])
-            near = self._index[key].find(text, NOTES_SHOWN)
-            found += near + self._index[key].others(near, NOTES_SHOWN)
+            near = _shareable(self._index[key].find(text, 2 * NOTES_SHOWN))[:NOTES_SHOWN]
+            found += near + _shareable(self._index[key].others(near, NOTES_SHOWN))
         return found
 
     def forgotten(self, messages: Sequence[SliceMessage]) -> _Forgotten:
@@ -218,12 +219,18 @@ class _Forgotten:
         """Whether the person forgot this and has not said it again since."""
         said = [self.messages[span.seq] for span in checked.spans if span.seq in self.messages]
         times = [m.at_ms for m in said if m.role == "user" and m.at_ms is not None]
-        return self.shelves.tombstones(checked.project).forgets(
-            derived(fact).name,
-            fact.statement,
-            [(span.message_id, span.span) for span in checked.spans],
+        what = Forgotten.of_note(
+            derived(fact), [(span.message_id, span.span) for span in checked.spans]
+        )
+        return self.shelves.tombstones(checked.project).meets(
+            replace(what, statements=(fact.statement, *what.statements)),
             newest_user_message_ms=max(times, default=None),
         )
+
+
+def _shareable(notes: Sequence[ShownNote]) -> list[ShownNote]:
+    """Those that hold no secret: a person's that does is shown to no model, not even redacted."""
+    return [note for note in notes if not has_secret(note.name, note.description, note.body)]
 
 
 def _shown(key: str, note: Note) -> ShownNote:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from memoryd.jobs.database import Database
 from memoryd.jobs.job import COLUMNS, Job, job_from_row
@@ -66,6 +67,12 @@ class KeptCandidate:
 
 #: What may be typed for a job: the whole id, or an ending of it.
 _ID_ENDING = re.compile(r"[0-9a-fA-F-]{1,36}")
+
+
+_CANDIDATE = (
+    "id, job_id, statement, category, confidence, evidence, decision, reason, detail, state,"
+    " store, path"
+)
 
 
 class Records:
@@ -135,30 +142,19 @@ class Records:
     def candidates(self, job_id: str) -> list[KeptCandidate]:
         """What the job's slices gave, in the order of the slices."""
         rows = self.db.rows(
-            "select id, job_id, statement, category, confidence, evidence, decision, reason,"
-            " detail, state, store, path from candidate where job_id = :id"
-            " order by first, ordinal",
+            f"select {_CANDIDATE} from candidate where job_id = :id order by first, ordinal",
             id=job_id,
         )
-        return [
-            KeptCandidate(
-                id=row[0],
-                job_id=row[1],
-                statement=row[2],
-                category=row[3],
-                confidence=row[4],
-                evidence=tuple(
-                    (str(message), int(seq), str(span)) for message, seq, span in json.loads(row[5])
-                ),
-                decision=row[6],
-                reason=row[7],
-                detail=row[8],
-                state=row[9],
-                store=row[10],
-                path=row[11],
-            )
-            for row in rows
-        ]
+        return [_kept(row) for row in rows]
+
+    def in_review(self, store: str) -> list[KeptCandidate]:
+        """The candidates of a store that wait for a person, the oldest first."""
+        rows = self.db.rows(
+            f"select {_CANDIDATE} from candidate where store = :store and state = 'pending'"
+            " order by created_at, id",
+            store=store,
+        )
+        return [_kept(row) for row in rows]
 
     def evidence(self, store: str, path: str) -> list[tuple[str, str]]:
         """(message id, span) of everything that was written into a note of a store."""
@@ -247,4 +243,23 @@ def _unknown(identifier: str) -> UsageError:
     return UsageError(
         f"no job has an id that ends with {clip(identifier, 60)!a}",
         hint="`memoryd list` shows the jobs and their ids",
+    )
+
+
+def _kept(row: tuple[Any, ...]) -> KeptCandidate:
+    return KeptCandidate(
+        id=row[0],
+        job_id=row[1],
+        statement=row[2],
+        category=row[3],
+        confidence=row[4],
+        evidence=tuple(
+            (str(message), int(seq), str(span)) for message, seq, span in json.loads(row[5])
+        ),
+        decision=row[6],
+        reason=row[7],
+        detail=row[8],
+        state=row[9],
+        store=row[10],
+        path=row[11],
     )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from memoryd.memory.scanner import redact
+
 Author = Literal["memoryd", "person"]
 
 #: For ``git log --format``; ``parse_commit`` reads what comes between two ``\\0\\x1e``.
@@ -29,9 +31,9 @@ class Commit:
 
 
 def message(subject: str, trailers: Iterable[tuple[str, str]] | Mapping[str, str]) -> bytes:
-    """The text of a commit: a subject of one line, and its trailers."""
+    """The text of a commit: a subject of one line, redacted, and its trailers."""
     pairs = trailers.items() if isinstance(trailers, Mapping) else trailers
-    text = " ".join(subject.split()) + "\n"
+    text = redact(" ".join(subject.split()))[0] + "\n"
     if lines := [trailer(key, value) for key, value in pairs]:
         text += "\n" + "\n".join(lines) + "\n"
     return text.encode()

@@ -28,7 +28,8 @@ STILL_MS = 60_000
 SpansOf = Callable[[str], Iterable[Span]]
 
 
-def _unknown(path: str) -> Iterable[Span]:
+def unknown_spans(path: str) -> Iterable[Span]:
+    """Nothing is known of what any note stands on."""
     return ()
 
 
@@ -55,7 +56,7 @@ def commit_person_edits(
     *,
     now_ms: int,
     planned: Collection[str] = (),
-    spans: SpansOf = _unknown,
+    spans: SpansOf = unknown_spans,
     accept_vanished: bool = False,
     wait_seconds: float = 0.0,
 ) -> EditsOutcome:
@@ -133,7 +134,7 @@ def put_back(store: Store) -> tuple[str, ...]:
 
 
 def forgotten_files(
-    store: Store, files: Iterable[tuple[str, bytes | None]], spans: SpansOf = _unknown
+    store: Store, files: Iterable[tuple[str, bytes | None]], spans: SpansOf = unknown_spans
 ) -> list[Forgotten]:
     """What the tombstones of these files say; a name that another note still has is left out."""
     names = {note.name for note in store.notes()}

@@ -100,7 +100,7 @@ def _file(
         found.planned.append(path)
     elif not is_still(store, path, now_ms):
         found.waiting.append(path)
-    elif has_secret(data):
+    elif has_secret(data, path):
         found.secret.append(path)
     else:
         found.edits[path] = data

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memoryd.memory.notes import TYPES, Note
+from memoryd.memory.scanner import has_secret
 from memoryd.memory.text import clip
 
 #: Lines listed before the index is cut short, so that it stays readable.
@@ -42,7 +43,9 @@ A markdown file in the folder of its type is one durable statement.
 
 
 def render(notes: Iterable[Note], unreadable: Iterable[tuple[str, str]] = ()) -> str:
-    """The whole file, by type and name. Format: freecode reference 1.6.
+    """The whole file, by type and name, without lines that would hold a secret.
+
+    Format: freecode reference 1.6.
 
     ``unreadable`` are the (path, reason) of files in the place of notes that are none: they are
     named last, so that a note with a damaged header is neither hidden nor described wrongly.
@@ -53,13 +56,15 @@ def render(notes: Iterable[Note], unreadable: Iterable[tuple[str, str]] = ()) ->
         entries = [_line(note) for note in listed if note.type == type_]
         if entries:
             lines += [f"## {type_.capitalize()}", *entries, ""]
+    # A person's note that holds one is not copied; only what is listed is looked at.
+    lines = [*(line for line in lines[:MAX_LINES] if not has_secret(line)), *lines[MAX_LINES:]]
     if len(lines) > MAX_LINES:
         lines = [
             *lines[:MAX_LINES],
             "",
             f"{CUT_SHORT} ({len(lines)} total). Remove stale memories.",
         ]
-    lines += _broken(list(unreadable))
+    lines += [line for line in _broken(list(unreadable)) if not has_secret(line)]
     return "\n".join([_PREAMBLE, *lines]).rstrip("\n") + "\n"
 
 

@@ -33,6 +33,7 @@ def configure(stream: TextIO | None = None, *, verbose: bool = False, quiet: boo
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             _where_it_failed,
+            _without_secrets,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
@@ -64,6 +65,13 @@ def _where_it_failed(_: object, __: str, event: EventDict) -> EventDict:
         error = error.__cause__ or error.__context__
     event["exception"] = chain
     return event
+
+
+def _without_secrets(_: object, __: str, event: EventDict) -> EventDict:
+    """A session, a path or a reason may hold one, wherever it came from."""
+    from memoryd.memory.scanner import redact_all
+
+    return {key: redact_all(value) for key, value in event.items()}
 
 
 def logger() -> FilteringBoundLogger:

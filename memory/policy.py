@@ -265,7 +265,11 @@ def _hidden(fact: Fact) -> str:
 
 def _verdicts(fact: Fact) -> frozenset[str]:
     note = fact.note
-    texts = [fact.statement, *((note.name, note.description, note.content) if note else ())]
+    texts = [
+        fact.statement,
+        fact.relation.name or "",
+        *((note.name, note.description, note.content) if note else ()),
+    ]
     return verdicts("\n".join(texts))
 
 

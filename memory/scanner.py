@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from memoryd.memory.secret_lines import ALWAYS, COMMANDS, OPTION
 from memoryd.memory.secret_names import named_secrets, seeds
@@ -54,6 +54,27 @@ def redact(text: str) -> tuple[str, int]:
         pieces += (text[position : finding.start], f"[REDACTED:{finding.pattern}]")
         position = finding.end
     return "".join((*pieces, text[position:])), len(findings)
+
+
+def has_secret(*texts: str) -> bool:
+    """Whether any of ``texts`` holds a secret; they are looked at together, one a line."""
+    text = "\n".join(texts)
+    return bool(_secrets(text, _lower(text)))
+
+
+def redact_all(value: Any) -> Any:
+    """``value`` with each text in it redacted, however deep in lists, tuples and dictionaries.
+
+    What stands under a key that names a secret counts only if it looks like one by itself. Names
+    of keys are left as they are.
+    """
+    if isinstance(value, str):
+        return redact(value)[0]
+    if isinstance(value, dict):
+        return {redact_all(key): redact_all(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact_all(each) for each in value]
+    return value
 
 
 def verdicts(text: str) -> frozenset[str]:

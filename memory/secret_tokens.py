@@ -36,7 +36,7 @@ IN_RUNS: tuple[Shape, ...] = (
     inside("github", "github_pat_", r"github_pat_\w{22,}"),
     shape(
         "gitlab",
-        "glpat- gldt- glrt- glrtr- glptt- glcbt- glsoat- gloas- glft- glimt- glagent- glffct- glwt-",
+        "glpat- gldt- glrt- glrtr- glptt- glcbt- glsoat- gloas- glft- glimt- glagent- glffct-",
         r"gl[a-z]{2,5}-[A-Za-z0-9_.-]{15,}[A-Za-z0-9_-]",
     ),
     shape("gitlab", "GR1348941", rf"GR1348941{_LONG}"),

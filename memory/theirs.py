@@ -8,9 +8,12 @@ from memoryd.memory import scanner
 from memoryd.memory.baseline import Baseline
 
 
-def has_secret(data: bytes | None) -> bool:
-    """Whether the scanner finds a secret in these bytes, which then never enter a baseline."""
-    return data is not None and "secret" in scanner.verdicts(data.decode("utf-8", "replace"))
+def has_secret(data: bytes | None, path: str = "") -> bool:
+    """Whether the scanner finds a secret in these bytes or in the file's path.
+
+    Neither then ever enters a baseline.
+    """
+    return data is not None and scanner.has_secret(path, data.decode("utf-8", "replace"))
 
 
 def commit_theirs(baseline: Baseline, files: Mapping[str, bytes | None], now_ms: int) -> str:

@@ -3,7 +3,8 @@
 A line of ``tombstones.jsonl`` is ``{"at": ms, "name": h, "statements": [h], "spans": [h]}`` where
 each ``h`` is the HMAC-SHA256, under the home's key, of the note's name, of a normalised statement
 of it (its description, its body, each line of it) or of a message id with the exact words in that
-message. A candidate that meets any one is forgotten. Lines that are none are counted and kept.
+message, and with each four of them in a row: other bounds of the same words are the same words. A
+candidate that meets any one is forgotten. Lines that are none are counted and kept.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from dataclasses import dataclass
 import msgspec
 
 from memoryd.memory.errors import NoteError
-from memoryd.memory.notes import parse
+from memoryd.memory.facts import NoteDraft
+from memoryd.memory.notes import Note, parse
 from memoryd.memory.store import TOMBSTONES, Store
-from memoryd.memory.text import fold, statement_key
+from memoryd.memory.text import fold, statement_key, words
 
 Span = tuple[str, str]
 
 _MAX_STATEMENTS = 64
+#: Words in a row by which a span of a message is known again, and how many of a span are looked at.
+_ROW = 4
+_SPAN_WORDS = 200
 
 
 class _Line(msgspec.Struct):
@@ -52,7 +57,13 @@ class Forgotten:
             note = parse(data, path)
         except NoteError:
             return Forgotten(path.rpartition("/")[2].removesuffix(".md"), (), tuple(spans))
-        lines = (note.description, note.body, *note.body.splitlines())
+        return Forgotten.of_note(note, spans)
+
+    @staticmethod
+    def of_note(note: Note | NoteDraft, spans: Iterable[Span] = ()) -> Forgotten:
+        """What a note says: its description, its body, each line of it."""
+        body = note.body if isinstance(note, Note) else note.content
+        lines = (note.description, body, *body.splitlines())
         statements = tuple(dict.fromkeys(line for line in lines if statement_key(line)))
         return Forgotten(note.name, statements[:_MAX_STATEMENTS], tuple(spans))
 
@@ -95,8 +106,26 @@ class Tombstones:
         ``newest_user_message_ms`` is when a person's own message last said it (ms, None: never or
         unknown); one later than the tombstone lifts it.
         """
+        what = Forgotten(name, (statement,), tuple(spans))
+        return self.meets(what, newest_user_message_ms=newest_user_message_ms)
+
+    def forgets_note(
+        self,
+        note: Note | NoteDraft,
+        spans: Iterable[Span] = (),
+        *,
+        newest_user_message_ms: int | None = None,
+    ) -> bool:
+        """Whether the person forgot the note or a line of it: its name, its words, its spans."""
+        what = Forgotten.of_note(note, spans)
+        return self.meets(what, newest_user_message_ms=newest_user_message_ms)
+
+    def meets(self, what: Forgotten, *, newest_user_message_ms: int | None = None) -> bool:
+        """The same for all that ``what`` says."""
+        if not self._newest:
+            return False
         said = -1 if newest_user_message_ms is None else newest_user_message_ms
-        hashes = self._hashes(Forgotten(name, (statement,), tuple(spans)))
+        hashes = self._hashes(what, rows=range(1, _ROW + 1))
         return any(said <= at for each in hashes if (at := self._newest.get(each)) is not None)
 
     def add(self, *forgotten: Forgotten, now_ms: int) -> Tombstones:
@@ -107,7 +136,7 @@ class Tombstones:
                 now_ms,
                 self._name(each.name) if each.name.strip() else "",
                 [self._statement(one) for one in each.statements if statement_key(one)],
-                [self._span(span) for span in each.spans],
+                [hashed for span in each.spans for hashed in self._of_span(span)],
             )
             kept = _without(data, functools.partial(_same, line))
             end = b"\n" if kept and not kept.endswith(b"\n") else b""
@@ -120,10 +149,10 @@ class Tombstones:
         kept = _without(self.data, lambda old: back & old.hashes())
         return Tombstones(self.store, self._key, kept)
 
-    def _hashes(self, what: Forgotten) -> set[str]:
+    def _hashes(self, what: Forgotten, rows: Iterable[int] = (_ROW,)) -> set[str]:
         found = {self._name(what.name)} if what.name.strip() else set()
         found |= {self._statement(one) for one in what.statements if statement_key(one)}
-        return found | {self._span(span) for span in what.spans}
+        return found.union(*(self._of_span(span, rows) for span in what.spans))
 
     def _name(self, name: str) -> str:
         folded = fold(name).casefold()
@@ -132,8 +161,15 @@ class Tombstones:
     def _statement(self, statement: str) -> str:
         return self._hash("statement", statement_key(statement))
 
-    def _span(self, span: Span) -> str:
-        return self._hash("span", json.dumps([span[0], fold(span[1])]))
+    def _of_span(self, span: Span, rows: Iterable[int] = (_ROW,)) -> list[str]:
+        """The span as it is, and its words in rows of these lengths (of all, where it is short)."""
+        message, said = span[0], words(span[1])[:_SPAN_WORDS]
+        found = {json.dumps([message, fold(span[1])]): None}
+        for size in rows:
+            row = min(size, len(said)) if rows == (_ROW,) else size
+            for at in range(len(said) - row + 1 if row > 1 else 0):
+                found[json.dumps([message, *said[at : at + row]])] = None
+        return [self._hash("span", each) for each in found]
 
     def _hash(self, kind: str, text: str) -> str:
         words = f"{kind}\0{text}".encode("utf-8", "surrogatepass")

@@ -58,20 +58,45 @@ def without(built: str) -> str:
 #: Each line is one text; a name is only for the reader of a failure.
 CAUGHT: dict[str, str] = {
     # -- key blocks
-    "pem rsa": "the key is\n«{ARMOUR}BEGIN RSA PRIVATE· KEY{ARMOUR}\n{B64}\n{B64}\n{ARMOUR}END RSA PRIVATE· KEY{ARMOUR}»\nok?",
-    "pem encrypted": "«{ARMOUR}BEGIN ENCRYPTED PRIVATE· KEY{ARMOUR}\n{B64}\n{ARMOUR}END ENCRYPTED PRIVATE· KEY{ARMOUR}»\n",
-    "openssh": "cat id_ed25519\n«{ARMOUR}BEGIN OPENSSH PRIVATE· KEY{ARMOUR}\nb3BlbnNzaC1r{B58}\n{ARMOUR}END OPENSSH PRIVATE· KEY{ARMOUR}»",
-    "pgp": "«{ARMOUR}BEGIN PGP PRIVATE· KEY BLOCK{ARMOUR}\n\nlQdGBF{B58}\n={B4}\n{ARMOUR}END PGP PRIVATE· KEY BLOCK{ARMOUR}» done",
-    "pgp without end": "gpg said: «{ARMOUR}BEGIN PGP PRIVATE· KEY BLOCK{ARMOUR}\n\nlQdGBF{B58}\n{B64}»",
-    "pem in json": '"private_key": "«{ARMOUR}BEGIN PRIVATE· KEY{ARMOUR}\\n{B64}\\n{ARMOUR}END PRIVATE· KEY{ARMOUR}»\\n",',
+    "pem rsa": (
+        "the key is\n«{ARMOUR}BEGIN RSA PRIVATE· KEY{ARMOUR}\n{B64}\n{B64}\n{ARMOUR}END "
+        "RSA PRIVATE· KEY{ARMOUR}»\nok?"
+    ),
+    "pem encrypted": (
+        "«{ARMOUR}BEGIN ENCRYPTED PRIVATE· KEY{ARMOUR}\n{B64}\n{ARMOUR}END ENCRYPTED "
+        "PRIVATE· KEY{ARMOUR}»\n"
+    ),
+    "openssh": (
+        "cat id_ed25519\n«{ARMOUR}BEGIN OPENSSH PRIVATE· KEY{ARMOUR}\nb3BlbnNzaC1r{B58}\n"
+        "{ARMOUR}END OPENSSH PRIVATE· KEY{ARMOUR}»"
+    ),
+    "pgp": (
+        "«{ARMOUR}BEGIN PGP PRIVATE· KEY BLOCK{ARMOUR}\n\nlQdGBF{B58}\n={B4}\n{ARMOUR}END "
+        "PGP PRIVATE· KEY BLOCK{ARMOUR}» done"
+    ),
+    "pgp without end": (
+        "gpg said: «{ARMOUR}BEGIN PGP PRIVATE· KEY BLOCK{ARMOUR}\n\nlQdGBF{B58}\n{B64}»"
+    ),
+    "pem in json": (
+        '"private_key": "«{ARMOUR}BEGIN PRIVATE· KEY{ARMOUR}\\n{B64}\\n{ARMOUR}END '
+        'PRIVATE· KEY{ARMOUR}»\\n",'
+    ),
     "pem in base64": "  tls.key: «LS0tLS1CRUdJTi·BSU0EgUFJJVkFURSBLRVktLS0tLQo{B80}»\n  tls.crt: x",
-    "ssh2": "«---- BEGIN SSH2 ENCRYPTED PRIVATE· KEY ----\n{B64}\n---- END SSH2 ENCRYPTED PRIVATE· KEY ----»",
+    "ssh2": (
+        "«---- BEGIN SSH2 ENCRYPTED PRIVATE· KEY ----\n{B64}\n---- END SSH2 ENCRYPTED "
+        "PRIVATE· KEY ----»"
+    ),
     "putty": "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: «1\n{B43}=»\nPrivate-MAC: x",
-    "openvpn": "«{ARMOUR}BEGIN OpenVPN Static key V1{ARMOUR}\n{H32}\n{ARMOUR}END OpenVPN Static key V1{ARMOUR}»",
+    "openvpn": (
+        "«{ARMOUR}BEGIN OpenVPN Static key V1{ARMOUR}\n{H32}\n{ARMOUR}END OpenVPN Static "
+        "key V1{ARMOUR}»"
+    ),
     # -- models
     "anthropic": "export ANTHROPIC_API_KEY=«sk-·ant-api03-{T93}AA»",
     "openai project": "OPENAI_API_KEY=«sk-·proj-{T60}»",
-    "openai service": "curl -H 'Authorization: Bearer «sk-·svcacct-{T48}»' https://api.example.com/v1/models",
+    "openai service": (
+        "curl -H 'Authorization: Bearer «sk-·svcacct-{T48}»' https://api.example.com/v1/models"
+    ),
     "openai old": "it works with «sk-·{A48}» but not without",
     "openrouter": "key is «sk-·or-v1-{H64}».",
     "huggingface": "huggingface-cli login --token «hf·_{A34}»",
@@ -95,7 +120,7 @@ CAUGHT: dict[str, str] = {
     "crates": 'token = "«cio·{A32}»"',
     "docker hub": "docker login -u bob --password-stdin <<< «dckr·_pat_{T27}»",
     "docker config": '{"auths": {"https://index.docker.io/v1/": {"auth": "«{b64:bob:hunter22}»"}}}',
-    "docker config json": ".dockerconfigjson: «{b64:{\"auths\":{\"r.example.com\":{\"auth\":\"Ym9iOmh1bnRlcjIy\"}}}»".replace("{b64:", "").split("«")[0] + "«eyJhdXRocyI6{B60}=»",
+    "docker config json": ".dockerconfigjson: «eyJhdXRocyI6{B60}=»",
     "linear": "«lin·_api_{A40}»",
     "notion": "NOTION «ntn·_{A46}» and the older «secret·_{A43}»",
     "figma": "figma: «figd·_{T40}»",
@@ -113,10 +138,15 @@ CAUGHT: dict[str, str] = {
     "google oauth secret": '"client_secret":"«GOCSPX·-{T28}»"',
     "google refresh": "refresh «1//·0{T62}» stored",
     "google access": "gcloud: «ya29·.a0{T120}»",
-    "azure storage": "DefaultEndpointsProtocol=https;AccountName=demo;AccountKey=«{B86}==»;EndpointSuffix=core.windows.net",
+    "azure storage": (
+        "DefaultEndpointsProtocol=https;AccountName=demo;AccountKey=«{B86}==»;EndpointSuffi"
+        "x=core.windows.net"
+    ),
     "azure sas": "https://demo.blob.core.windows.net/c?sv=2023-01-03&sig=«{A40}%3D»&se=2027",
     "azure client": "AZURE_CLIENT «{A3}8Q·~{A34}» expires",
-    "azure bus": "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=«{B43}=»",
+    "azure bus": (
+        "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=«{B43}=»"
+    ),
     "digitalocean": "doctl auth init -t «dop·_v1_{H64}»",
     "heroku": "HEROKU «HRKU·-AA{T58}»",
     "heroku uuid": "HEROKU_API_KEY=«{H8}-{H4}-{H4}-{H4}-{H12}»",
@@ -141,11 +171,11 @@ CAUGHT: dict[str, str] = {
     "sendgrid": "«SG·.{T22}.{T43}»",
     "mailgun": "mailgun: «key·-{H32}»",
     "mailchimp": "mc «{H32}-us14»",
-    "telegram": "bot «{H0}»".replace("«{H0}»", "7203948571:«AA·{T33}»"),
+    "telegram": "bot 7203948571:«AA·{T33}»",
     "discord": "client.login('«MTE4·{A22}.G{A5}.{T38}»')",
     "discord hook": "https://discord.com/api/webhooks/1184739201847392018/«{T68}»",
     "slack": "«xoxb·-{H12}-{H12}-{A24}» or «xapp·-1-A0{U9}-{H13}-{H64}»",
-    "slack hook": "curl https://hooks.slack.com/services/T0001/B0001/x".replace("services/T0001/B0001/x", "«services/·T{U8}/B{U8}/{A24}»"),
+    "slack hook": "curl https://hooks.slack.com/«services/·T{U8}/B{U8}/{A24}»",
     "grafana": "«glsa·_{A32}_{H8}»",
     "sentry": "SENTRY «sntrys·_{B60}»",
     "newrelic": "«NRAK·-{U27}»",
@@ -187,11 +217,11 @@ CAUGHT: dict[str, str] = {
     "export pass": "export DB_PASS=«correct·horse»",
     "export digits": "export DB_PASS=«hunter·2»",
     "env brackets": "DB_PASSWORD=«p@ss(w0·rd)x»",
-    "env file": "SMTP_HOST=mail\nSMTP_PASS=«abcd efgh»".replace("abcd efgh", "abcd·efgh") + "\nSMTP_PORT=25",
+    "env file": "SMTP_HOST=mail\nSMTP_PASS=«abcd·efgh»\nSMTP_PORT=25",
     "env words": "ADMIN_PASSWORD=«correct-horse-·battery»",
     "compose": "      POSTGRES_PASSWORD: «sw0rd·fish9»\n      POSTGRES_DB: app",
     "yaml": "database:\n  password: «sword·fish»\n  host: db",
-    "yaml quoted": "  password: \"«pa55·-word-quoted»\"",
+    "yaml quoted": '  password: "«pa55·-word-quoted»"',
     "toml": "secret_key = '«{A50}»'",
     "json": '{"user": "bob", "password": "«correct·horse»"}',
     "json escaped": '{\\"api·Key\\": \\"«q1w2e3·r4t5y6»\\"}',
@@ -205,7 +235,7 @@ CAUGHT: dict[str, str] = {
     "digits": "the wifi password: «84920·173»",
     "uuid": "api_key: «{H8}-{H4}-{H4}-{H4}-{H12}»",
     "connection string": "Server=db;Database=app;User Id=sa;Password=«Str0ng·Pass!»;Encrypt=true",
-    "django": "SECRET_KEY = 'django-insecure-x'".replace("django-insecure-x", "«django-insecure-{A50}»"),
+    "django": "SECRET_KEY = '«django-insecure-{A50}»'",
     "laravel": "APP_KEY=«base64:{B43}=»",
     "php": "define('DB_PASSWORD', '«c0rrect·horse»');",
     "wireguard": "PrivateKey = «{B43}=»\nAddress = 10.0.0.2/32",
@@ -214,12 +244,12 @@ CAUGHT: dict[str, str] = {
     "csrf cookie": "csrftoken=«{A64}»",
     # -- sentences
     "is": "The database password is «hunter·22», use it",
-    "is quoted": "my password is \"«correct·horse»\" everywhere",
+    "is quoted": 'my password is "«correct·horse»" everywhere',
     "is for": "the password for the staging box is «tr0ub4·dor»",
     "was": "the old token was «{A24}»",
     "near": "here is the deploy token you asked for:\n\n«{A32}»\n\nplease keep it",
     "creds": "creds: admin / «S3cr3t·pw»",
-    "creds colon": "staging creds are bob and hunter".replace("are bob and hunter", "= bob:«hunter·22»"),
+    "creds colon": "staging creds = bob:«hunter·22»",
     "arabic": "كلمة السر: «hunter·22x»",
     "arabic is": "كلمة المرور هي «hunter·22x» لا تنسها",
     "arabic for": "كلمة المرور لقاعدة البيانات هي «hunter·22x»",
@@ -232,8 +262,10 @@ CAUGHT: dict[str, str] = {
     "totp groups": "the 2FA seed is «jbsw y3dp· ehpk 3pxp»",
     "otpauth": "otpauth://totp/x:bob?secret=«JBSWY3DP·EHPK3PXP»&issuer=x",
     "hex key": "wallet private key: «{H64}»",
-    "hex key 0x": 'PRIVATE_KEY=«0x{H64}»',
-    "mnemonic": "seed phrase: «legal winner thank year wave sausage worth useful legal winner thank yellow»",
+    "hex key 0x": "PRIVATE_KEY=«0x{H64}»",
+    "mnemonic": (
+        "seed phrase: «legal winner thank year wave sausage worth useful legal winner thank yellow»"
+    ),
     "age": "# created\n«AGE-SECRET-·KEY-1{U58}»",
     "ansible": "ansible_become_pass: «hunter·22»",
     "gradle": "signing.password=«hunter·22»",
@@ -279,10 +311,13 @@ LEFT: tuple[str, ...] = (
     "mail bob@example.com about the password reset",
     "password: bob@example.com",
     "call +1 415 555 0100 about the token",
-    '.token-3f2a9c1d { color: #a1b2c3 }',
+    ".token-3f2a9c1d { color: #a1b2c3 }",
     '"integrity": "sha512-{B86}=="',
     '    "js-tokens": "^4.0.0",\n    "integrity": "sha512-{B86}=="',
-    "js-tokens@^4.0.0:\n  version \"4.0.0\"\n  resolved \"https://r.example.com/js-tokens-4.0.0.tgz#{H40}\"",
+    (
+        'js-tokens@^4.0.0:\n  version "4.0.0"\n  resolved '
+        '"https://r.example.com/js-tokens-4.0.0.tgz#{H40}"'
+    ),
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA{B42} bob@host",
     "{ARMOUR}BEGIN PUBLIC KEY{ARMOUR}\n{B64}\n{ARMOUR}END PUBLIC KEY{ARMOUR}",
     "{ARMOUR}BEGIN CERTIFICATE{ARMOUR}\n{B64}\n{ARMOUR}END CERTIFICATE{ARMOUR}",
@@ -321,7 +356,7 @@ LEFT: tuple[str, ...] = (
     "cache key: user42profile",
     "sort keys: name1, name2",
     "the monkey: bananas22",
-    "input type=\"password\" name=\"password\" placeholder=\"Password\"",
+    'input type="password" name="password" placeholder="Password"',
     "--password-stdin <token.txt",
     "postgres://user:password@localhost:5432/db",
     "postgres://${USER}:${PASS}@db/app",
@@ -357,7 +392,7 @@ LEFT: tuple[str, ...] = (
     "كلمة السر محفوظة في الخزنة",
     "استخدم pnpm افتراضياً",
     "public key: ssh-rsa AAAAB3NzaC1yc2E{B60}",
-    "ETag: \"{H32}\"",
+    'ETag: "{H32}"',
     "trace id {H32} span {H16}",
     "X-Request-Id: {H32}",
     "build {H40} deployed, token refreshed",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from secret_corpus import CAUGHT, LEFT, build, hidden, plain, without
 
 from memoryd.memory.scanner import redact, verdicts
-from secret_corpus import CAUGHT, LEFT, build, hidden, plain, without
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,0 +1,172 @@
+"""``memoryd memory forget``: what a person wants gone, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from memoryd.cli.common import home_option, json_option, open_queue, project_option, say, store_of
+from memoryd.memory.errors import UsageError
+from memoryd.memory.home import Home
+
+if TYPE_CHECKING:
+    from memoryd.jobs.ledger import Ledger
+    from memoryd.jobs.records import KeptCandidate
+    from memoryd.memory.notes import Note
+    from memoryd.memory.store import Store
+    from memoryd.memory.tombstones import Forgotten, Span
+
+
+@click.command(epilog="Example: memoryd memory forget --matching 'staging server' --yes")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--matching", metavar="TEXT", help="All that tells TEXT: shown first, see --yes.")
+@click.option("--statement", metavar="TEXT", help="Never learn TEXT, though no note says it yet.")
+@click.option("--yes", is_flag=True, help="Forget what --matching finds.")
+@project_option
+@home_option
+@json_option
+def forget(
+    names: tuple[str, ...],
+    matching: str | None,
+    statement: str | None,
+    yes: bool,
+    project: str | None,
+    home: Home,
+    as_json: bool,
+) -> None:
+    """Forget notes by NAME or by what they tell, for good.
+
+    With a note go its older versions in the archive and what waits in review and says the same
+    (`memory delete` takes one note only). Nothing of it is learned again from what was said until
+    now. One commit; `memory undo` brings the notes back.
+    """
+    if not names and not (matching or "").strip() and not (statement or "").strip():
+        raise click.UsageError("say what to forget: a NAME, --matching TEXT or --statement TEXT")
+    store = store_of(home, project)
+    ledger, _ = open_queue(home)
+    notes = _chosen(store, names, matching)
+    candidates = _candidates(ledger, store, notes, matching, statement)
+    values: dict[str, object] = {
+        "forgotten": [_values(store, note) for note in notes],
+        "candidates": [{"id": each.id, "statement": each.statement} for each in candidates],
+        "done": False,
+        "commit": None,
+        "undo": None,
+    }
+    lines = [f"{note.path}: {note.description}" for note in notes]
+    lines += [f"in review: {each.statement}" for each in candidates]
+    if matching and not yes:
+        told = "nothing was written; --yes forgets these" if lines else "nothing tells that"
+        say(values, "\n".join([*lines, told]), as_json)
+        return
+    if not (notes or candidates or statement):
+        say(values, "nothing tells that", as_json)
+        return
+    undo = _do(ledger, store, notes, candidates, statement, values)
+    back = f"forgotten; `memoryd memory undo {undo[-8:]}` brings it back"
+    say(values, "\n".join([*lines, back]), as_json)
+
+
+def _do(
+    ledger: Ledger,
+    store: Store,
+    notes: Sequence[Note],
+    candidates: Sequence[KeptCandidate],
+    statement: str | None,
+    values: dict[str, object],
+) -> str:
+    """Forget all of it; the id that undoes it comes back, and stands in ``values``."""
+    from memoryd.memory.clock import SystemClock
+    from memoryd.memory.forget import forget as forget_notes
+
+    def spans(path: str) -> list[Span]:
+        before = path.removeprefix("archive/")
+        known = ledger.records.evidence(store.key, path)
+        return known if before == path else known + ledger.records.evidence(store.key, before)
+
+    done = forget_notes(
+        store,
+        [note.path for note in notes],
+        clock=SystemClock(),
+        spans=spans,
+        said=list(_said(candidates, statement)),
+    )
+    ledger.forget_candidates(each.id for each in candidates)
+    for note in notes:
+        if not note.archived:
+            ledger.usage.forget_usage(store.key, note.id)
+    values.update(done=True, commit=done.commit, undo=done.id)
+    return done.id
+
+
+def _said(candidates: Iterable[KeptCandidate], statement: str | None) -> Iterable[Forgotten]:
+    from memoryd.memory.tombstones import Forgotten
+
+    if statement and statement.strip():
+        yield Forgotten("", (statement,))
+    for each in candidates:
+        spans = tuple((message, span) for message, _, span in each.evidence)
+        yield Forgotten("", (each.statement,), spans)
+
+
+def _chosen(store: Store, names: Sequence[str], matching: str | None) -> list[Note]:
+    """The notes that were named or that tell the text, and all their older versions."""
+    from memoryd.memory.forget import tells, with_versions
+
+    every = store.notes()
+    found = [_named(every, name) for name in names]
+    found += [note for note in every if matching and tells(note, matching)]
+    chosen = {note.path: note for note in found}
+    return with_versions(every, chosen.values())
+
+
+def _named(notes: Sequence[Note], name: str) -> Note:
+    """The one note called ``name`` (or ``type/name``, or by its path), the archive last."""
+    wanted = name.removesuffix(".md")
+    live = [note for note in notes if not note.archived]
+    for among in (live, notes):
+        found = [note for note in among if wanted in (note.name, note.id, note.path[:-3])]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            both = " and ".join(note.path for note in found)
+            raise UsageError(f"{name[:80]!r} names {both}", hint="put the type before the name")
+    raise UsageError(
+        f"no note of this project is called {name[:80]!r}",
+        hint="`memoryd memory list` shows the names; --project looks in another project",
+    )
+
+
+def _candidates(
+    ledger: Ledger,
+    store: Store,
+    notes: Sequence[Note],
+    matching: str | None,
+    statement: str | None,
+) -> list[KeptCandidate]:
+    """What waits in review and says the same as the notes or the texts."""
+    from memoryd.memory.forget import told
+    from memoryd.memory.known import says_same
+    from memoryd.memory.text import statement_key
+
+    def meant(each: KeptCandidate) -> bool:
+        key = statement_key(each.statement)
+        return (
+            any(each.path == note.path or says_same(note, each.statement) for note in notes)
+            or bool(matching and told(each.statement, matching))
+            or bool(statement and key == statement_key(statement))
+        )
+
+    return [each for each in ledger.records.in_review(store.key) if meant(each)]
+
+
+def _values(store: Store, note: Note) -> dict[str, object]:
+    return {
+        "project": store.key,
+        "type": note.type,
+        "name": note.name,
+        "path": str(store.root / note.path),
+        "archived": note.archived,
+    }
