@@ -117,8 +117,6 @@ def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
 
 def _redact_file(path: Path) -> None:
     """Blot out in place what the scanner finds in the file; a link or a folder stays as it is."""
-    from memoryd.memory.scanner import redact
-
     if path.is_symlink() or not path.is_file():
         return
     try:
@@ -126,9 +124,15 @@ def _redact_file(path: Path) -> None:
             data = file.read(_LOOKED_AT_BYTES)
     except FileNotFoundError:  # another process set it aside
         return
-    clean, secrets = redact(data.decode("utf-8", "replace"))
+    clean, secrets = _without_secrets(data.decode("utf-8", "replace"))
     if secrets:
         write_atomic(path, clean.encode("utf-8", "replace"))
+
+
+def _without_secrets(text: str) -> tuple[str, int]:
+    from memoryd.memory.scanner import redact
+
+    return redact(text)
 
 
 def _end_of(transcript: Path | None) -> int:
@@ -147,6 +151,6 @@ def _set_aside(path: Path) -> None:
     make_directory(bad)
     _redact_file(path)
     with contextlib.suppress(FileNotFoundError):  # another process set it aside
-        path.replace(bad / path.name)
+        path.replace(bad / _without_secrets(path.name)[0])
     sync_directory(bad)
     sync_directory(path.parent)

@@ -122,3 +122,22 @@ def test_every_command_on_notes_is_documented_with_its_json(command: str) -> Non
     """What it does and the keys it prints."""
     assert f"memoryd memory {command}" in MEMORY
     assert f"`memory {command}`" in MEMORY.partition("## JSON")[2]
+
+
+def test_every_kind_of_secret_is_documented() -> None:
+    """A label that can stand in a note is explained in docs/scanner.md, and no other is."""
+    from memoryd.memory import secret_lines, secret_tokens
+
+    shapes = [
+        *secret_tokens.IN_RUNS,
+        *secret_tokens.IN_WIDE_RUNS,
+        *(shape for group in secret_tokens.BEHIND.values() for shape in group),
+        *(shape for _, _, shape in secret_lines.ALWAYS),
+        *(shape for _, shape in secret_lines.COMMANDS),
+        secret_lines.NETRC,
+    ]
+    named = {"private-key", "assignment", "one-time-seed", "seed-phrase"}
+    table = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "scanner.md").read_text(), re.MULTILINE)
+
+    told = {kind for row in table for kind in re.findall(r"`([a-z0-9-]+)`", row)}
+    assert {shape.name for shape in shapes} | named == told

@@ -1,0 +1,132 @@
+"""Forgetting takes all that tells a thing, in one commit, and undo gives the notes back."""
+
+from __future__ import annotations
+
+import pytest
+from store_builders import git, make_store, note_bytes, write_bytes
+
+from memoryd.memory import notes
+from memoryd.memory.baseline import Baseline
+from memoryd.memory.errors import UsageError
+from memoryd.memory.forget import forget, tells, told, with_versions
+from memoryd.memory.home import Home
+from memoryd.memory.notes import parse
+from memoryd.memory.store import Store
+from memoryd.memory.testing import FakeClock
+from memoryd.memory.tombstones import Forgotten, Tombstones
+from memoryd.memory.undo import undo
+
+
+def with_history(home: Home) -> Store:
+    """A store whose note ``c`` superseded ``b``, which superseded ``a``; ``z`` stands alone."""
+    store = make_store(home, c="Port 3", z="Other")
+    for name, by, body in (("a", "b", "Port 1"), ("b", "c", "Port 2")):
+        data = notes.update(note_bytes(f"user/{name}.md", body), superseded_by=by)
+        write_bytes(store, f"archive/user/{name}.md", data)
+    Baseline(store).commit(["archive/user/a.md", "archive/user/b.md"], "Older versions")
+    return store
+
+
+def named(store: Store, name: str) -> notes.Note:
+    """The one note of that name."""
+    return next(note for note in store.notes() if note.name == name)
+
+
+def test_the_versions_of_a_note_are_found_through_each_other(home: Home) -> None:
+    """Whichever end names the other; a note of its own is not one."""
+    store = with_history(home)
+
+    found = with_versions(store.notes(), [named(store, "c")])
+
+    assert sorted(note.name for note in found) == ["a", "b", "c"]
+
+
+def test_links_in_a_circle_end(home: Home) -> None:
+    """A person may write what they like into a header."""
+    store = with_history(home)
+    data = notes.update(note_bytes("user/c.md", "Port 3"), supersedes=("a", "b", "c"))
+    write_bytes(store, "user/c.md", data)
+    looped = notes.update(note_bytes("user/a.md", "Port 1"), superseded_by="a", supersedes=("c",))
+    write_bytes(store, "archive/user/a.md", looped)
+
+    assert len(with_versions(store.notes(), [named(store, "c")])) == 3
+
+
+def test_one_commit_takes_all_and_undo_brings_all_back(home: Home, clock: FakeClock) -> None:
+    """The tombstones go with it; the commit is the person's."""
+    store = with_history(home)
+    before = git(store, "rev-parse", "HEAD^{tree}")
+    paths = [note.path for note in with_versions(store.notes(), [named(store, "c")])]
+
+    done = forget(store, paths, clock=clock)
+
+    assert [note.name for note in store.notes()] == ["z"]
+    assert git(store, "rev-list", "--count", "HEAD") == "3"
+    assert git(store, "status", "--porcelain") == ""
+    assert Baseline(store).log(1)[0].author == "person"
+    assert Tombstones.of(store).forgets("x", "Port 1")
+
+    undo(home, done.id, clock=clock)
+
+    assert git(store, "rev-parse", "HEAD^{tree}") == before
+    assert not Tombstones.of(store).forgets("x", "Port 1")
+
+
+def test_words_that_no_note_holds_leave_a_tombstone(home: Home, clock: FakeClock) -> None:
+    """With or without a note; nothing of them is on disk."""
+    store = make_store(home)
+
+    forget(store, [], clock=clock, said=[Forgotten("", ("Never learn this.",))])
+
+    assert Tombstones.of(store).forgets("x", "never learn this")
+    assert "learn" not in (store.root / "tombstones.jsonl").read_text()
+
+
+def test_a_note_that_is_gone_meanwhile_is_an_error_and_nothing_is_written(
+    home: Home, clock: FakeClock
+) -> None:
+    """The others stay too."""
+    store = make_store(home, a="One")
+
+    with pytest.raises(UsageError):
+        forget(store, ["user/a.md", "user/b.md"], clock=clock)
+
+    assert [note.name for note in store.notes()] == ["a"]
+    assert git(store, "rev-list", "--count", "HEAD") == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("port 3", True),
+        ("3 PORT", True),
+        ("Pört", True),
+        ("por", True),
+        ("port 4", False),
+        ("", False),
+        ("  ", False),
+    ],
+)
+def test_what_a_note_tells(text: str, holds: bool) -> None:
+    """Its words in a row, a part of one, or all of them in any order; case is nothing."""
+    note = parse(note_bytes("user/c.md", "The port is\nPort 3."), "user/c.md")
+
+    assert tells(note, text) is holds
+    assert told("The port is Port 3.", text) is holds
+
+
+def test_a_note_is_asked_about_as_a_whole(home: Home) -> None:
+    """A line of it, its name or words of its message are enough, whoever asks."""
+    gone = Forgotten("tabs", ("Use tabs.",), (("m1", "I want tabs and nothing else ever"),))
+    tombstones = Tombstones.of(make_store(home)).add(gone, now_ms=1_000)
+
+    def forgets(name: str, body: str, *spans: tuple[str, str], said: int | None = None) -> bool:
+        note = parse(note_bytes(f"user/{name}.md", body), f"user/{name}.md")
+        return tombstones.forgets_note(note, spans, newest_user_message_ms=said)
+
+    assert forgets("x", "First.\n- use tabs")
+    assert forgets("tabs", "Other")
+    assert forgets("x", "Other", ("m1", "tabs and nothing else"))
+    assert not forgets("x", "Other", ("m1", "nothing else matters at all"))
+    assert not forgets("x", "Other", ("m2", "tabs and nothing else"))
+    assert not forgets("tabs", "Use tabs.", said=1_001)
