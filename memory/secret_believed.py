@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memoryd.memory.secret_values import UUID, is_placeholder, looks_random
+from memoryd.memory.secret_values import UUID, has_letter_and_digit, is_placeholder, looks_random
 
 _WORDS_OF_THE_TRADE = re.compile(
     r"base-?64|sha-?\d+|md5|oauth2?|utf-?8|[rhe]s\d{3}|ed25519|x509|bcrypt|argon2|pbkdf2|aes|k8s"
     r"|hs256|gpt-?\w+|http2?|ipv[46]|\bv?\d+(?:\.\d+)+",
     re.IGNORECASE,
 )
+_LONGER_THAN_WORDS = 32
 _SPECIAL = re.compile(r"[A-Za-z0-9][@#$%^&*!?+~=][A-Za-z0-9]|[@#$%^*+~!]{2}|[A-Za-z0-9][!#$%^*]$")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|\?\.|->|::)[A-Za-z_]\w*)+")
 _OF_THE_NAME = re.compile(
@@ -70,8 +71,10 @@ def _strong(value: str) -> bool:
     """Letters and digits in one piece of 6 or more that is no path, version or known word."""
     if len(value) < 6 or is_placeholder(value) or value.startswith(_PATHS):
         return False
-    rest = _WORDS_OF_THE_TRADE.sub("", value)
-    if not (any(c.isdigit() for c in rest) and any(c.isalpha() for c in rest)):
+    if not has_letter_and_digit(value):
+        return False
+    short = len(value) < _LONGER_THAN_WORDS
+    if short and not has_letter_and_digit(_WORDS_OF_THE_TRADE.sub("", value)):
         return False
     if _EMAIL.fullmatch(value):
         return False
@@ -89,6 +92,8 @@ def _is_code(value: Value) -> bool:
         return False
     if value.tight and (value.follows[:1] == ")" or value.follows in (", ", ",\n")):
         return not any(c.isdigit() for c in text) or bool(_OF_THE_NAME.search(text))
+    if value.wordy and re.fullmatch(r"[A-Z]+(?:_[A-Z]+)+\d?", text):
+        return True
     about = re.fullmatch(r"[a-z_]+\d?", text) and ("_" in text or value.wordy)
     return bool(about and _OF_THE_NAME.search(text))
 

@@ -35,6 +35,16 @@ ALWAYS: tuple[tuple[str, str, Shape], ...] = (
         ),
     ),
     (
+        "'",
+        "identified by",
+        shape(
+            "command-line",
+            "identified IDENTIFIED Identified",
+            r"[A-Za-z]{10}\s+[Bb][Yy]\s+'(?P<secret>[^'\n]{3,128})'",
+            is_real,
+        ),
+    ),
+    (
         "",
         "basic",
         shape(

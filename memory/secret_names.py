@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from memoryd.memory.secret_believed import Value, is_believed, is_quoted_secret
 from memoryd.memory.secret_lines import NETRC
-from memoryd.memory.secret_values import looks_random
+from memoryd.memory.secret_values import is_real, looks_random
 
 #: Lower-case stems of secret-like names; those of ``_WHOLE`` must be a word of the name, and
 #: ``key`` counts only behind one of ``_KEY_OF``.
@@ -38,7 +38,7 @@ _ENDINGS = frozenset(
 )
 _PASS_WORDS = ("word", "wd", "wort", "phrase", "code", "e ", "e:", "e=")
 _KEY_OF = re.compile(
-    r"(?:api|access|secret|private|auth|encryption|decryption|signing|master|account|shared|pre-?"
+    r"(?:api|azure|access|secret|private|auth|encryption|decryption|signing|master|account|shared|pre-?"
     r"shared|service|deploy|storage|license|subscription|app|ssh|hmac|jwt|admin|client|consumer"
     r"|bot|ingest|webhook|wallet|recovery|root|gpg)[ _-]?$"
 )
@@ -49,12 +49,13 @@ _PREFIX = re.compile(
 _TIE = re.compile(
     r"(?P<rest>[A-Za-z0-9_-]{0,32})(?:\\?[\"'`*\]]){0,3}"
     r"(?P<about>[ \t](?:for|of|to|on|in|at)\b(?:[ \t][^\s:=]{1,24}){1,6}?)?"
-    r"(?:\s{0,4}(?P<sign>=>|-{1,2}>|(?<=[\"']),|→|⇒|~>|:=|==?|::?|：)\s{0,4}(?:\*\*)?[ \t]{0,2}"
-    r"|\s{1,4}(?P<verb>is|was|equals|هي|هو|es|ist|est)(?: now| set to)?[ \t]{0,2}:?[ \t]{1,4}"
+    r"(?:\s{0,4}(?P<sign>=>|>(?=[^<\s])|"
+    r"[\"']?,?\s{1,32}[\"']?[Vv]alue[\"']?\s{0,2}[:=]|-{1,2}>|(?<=[\"']),|→|⇒|~>|:=|==?|::?|：)\s{0,4}(?:\*\*)?[ \t]{0,2}"
+    r"|\s{1,4}(?P<verb>is|was|equals|هي|هى|هو|es|ist|est)(?: now| set to)?[ \t]{0,2}:?[ \t]{1,4}"
     r"|(?(about)(?!)|(?P<gap>[ \t]{1,4})))"
 )
 _FOREIGN_ABOUT = re.compile(
-    r"(?:[ \t][^\s:=]{1,24}){1,4}?\s{0,2}(?P<sign>:|=|[ \t](?:هي|هو))[ \t]{1,4}"
+    r"(?:[ \t][^\s:=]{1,24}){1,4}?\s{0,2}(?P<sign>:|=|[ \t](?:هي|هى|هو))[ \t]{1,4}"
 )
 _QUOTED = re.compile(r"\\?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]){4,512})")
 _PLAIN = r"(?:[^\s\"'`,;<>(){}\[\]\\|&]|&(?!\w{1,40}=))"
@@ -62,6 +63,10 @@ _REST = r"(?:[^\s\"'`,;<>\\|&]|&(?!\w{1,40}=))"
 _RUN = re.compile(rf"{_PLAIN}*")
 _BARE = re.compile(rf"{_PLAIN}{{4,128}}(?=(?P<next>[(\[{{]?))|{_PLAIN}{{1,3}}(?=[(\[{{])(?P<odd>)")
 _WITH_BRACKETS = re.compile(rf"{_REST}{{4,128}}")
+#: What stands before a name whose value follows at once: "with password hunter...".
+_GIVEN = re.compile(r"\b(?:with|use|using)\s$")
+#: What stands before a pass that is no password.
+_NTH = re.compile(r"(?:first|second|third|next|last|each|one|single|multi|per)[ -]$")
 _NAME = re.compile(r"[A-Za-z_$][\w.$]*")
 _NOT_THE_SECRET = re.compile(
     r"(?:file|path|dir|url|uri|name|type|count|limit|length|size|env|ttl|policy|field|header|hash"
@@ -163,6 +168,8 @@ def _is_name(name: _Name) -> bool:
     after = name.text[name.end : name.end + 1]
     if after.isalpha() and not (after.isupper() and name.text[name.end - 1].islower()):
         return False
+    if name.stem == "pass" and _NTH.search(name.lowered, max(0, name.at - 12), name.at):
+        return False
     camel = name.text[name.at].isupper() and name.text[name.at - 1 : name.at].islower()
     return camel or _PREFIX.search(name.lowered[max(0, name.at - 6) : name.at]) is not None
 
@@ -171,13 +178,15 @@ def _behind(name: _Name, runs: bool) -> tuple[int, int] | None:
     tie = _TIE.match(name.text, name.end)
     if tie is None or _NOT_THE_SECRET.search(tie["rest"].lower()):
         return None
-    found = None if tie["gap"] and not _is_flag(name) else _assigned(name, tie)
+    found = None if tie["gap"] and not _may_be_bare(name) else _assigned(name, tie)
     return found or _told(name) or (_near(name) if runs else None)
 
 
 def _assigned(name: _Name, tie: re.Match[str]) -> tuple[int, int] | None:
     quoted = _QUOTED.match(name.text, tie.end())
-    if quoted is not None and not tie["gap"]:
+    if quoted is not None and (not tie["gap"] or _is_given(name)):
+        if tie["sign"] == "=" and _is_variable(name) and is_real(quoted["value"]):
+            return quoted.span("value")
         wordy = name.stem in _WORDY or tie["sign"] == ","
         kept = is_quoted_secret(quoted["value"], wordy)
         return quoted.span("value") if kept else None
@@ -233,6 +242,21 @@ def _value(name: _Name, tie: re.Match[str], value: str, end: int) -> Value:
     )
 
 
+def _may_be_bare(name: _Name) -> bool:
+    """Whether a value may stand behind the name with a space alone between them."""
+    variable = _is_variable(name) and name.text[name.at - 1 : name.at] == "_"
+    return _is_given(name) or variable or _is_flag(name)
+
+
+def _is_given(name: _Name) -> bool:
+    before = max(0, name.at - 12)
+    return name.stem == "pass" and _GIVEN.search(name.lowered, before, name.at) is not None
+
+
+def _is_variable(name: _Name) -> bool:
+    return name.stem == "pass" and name.text[name.at : name.end].isupper()
+
+
 def _is_flag(name: _Name) -> bool:
     """Whether the name ends an option like ``--db-password``."""
     before = name.text[max(0, name.at - 24) : name.at]
@@ -270,9 +294,10 @@ def seeds(text: str, lowered: str, runs: bool) -> Iterator[tuple[str, int, int]]
     if (":" in text or "=" in text) and ("phrase" in lowered or "mnemonic" in lowered):
         for match in _WORDS.finditer(lowered):
             yield "seed-phrase", *match.span("secret")
-    for letter, literal in (("2", "2fa"), ("p", "otp")) if runs else (("2", "2fa"),):
-        if letter in text:
-            yield from _codes(text, lowered, literal)
+    if "2" in text:
+        yield from _codes(text, lowered, "2fa")
+    if runs:
+        yield from _codes(text, lowered, "otp")
 
 
 def _codes(text: str, lowered: str, literal: str) -> Iterator[tuple[str, int, int]]:

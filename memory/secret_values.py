@@ -9,6 +9,8 @@ import re
 from collections import Counter
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]+")
 #: Where one kind of character follows another as generated text does and camelCase does not.
 _TURNS = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
@@ -33,7 +35,10 @@ def is_placeholder(value: str) -> bool:
     The keys of the providers' own documents count, which say ``EXAMPLE`` in capitals.
     """
     return (
-        _PLACEHOLDER.match(value) is not None or set(value) <= set("*.xX-_•…") or "EXAMPLE" in value
+        _PLACEHOLDER.match(value) is not None
+        or set(value) <= set("*.xX-_•…")
+        or "EXAMPLE" in value
+        or "xxxxxx" in value.lower()
     )
 
 
@@ -64,12 +69,16 @@ def looks_random(value: str) -> bool:
         return False
     digits = sum(letter.isdigit() for letter in value)
     mixed = any(c.islower() for c in value) and any(c.isupper() for c in value)
-    return (mixed or digits * 5 >= len(value)) if digits >= 3 else mixed and turns >= 0.2
+    return (
+        (mixed or digits * 5 >= len(value))
+        if digits >= 3
+        else mixed and (turns >= 0.2 or len(value) >= 32)
+    )
 
 
 def has_letter_and_digit(value: str) -> bool:
     """Whether a letter and a digit are in ``value``."""
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    return _DIGIT.search(value) is not None and _LETTER.search(value) is not None
 
 
 def is_mixed(value: str) -> bool:

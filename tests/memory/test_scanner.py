@@ -226,7 +226,8 @@ _UNITS = [
         "://a:", "://", ":@", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA ", "AKIA", "xoxb-",
         "AKIA" + "QWERTYUIOP123456 ", "-u a:", "Bearer ", "basic ", "ignore ", "ignore all ",
         "reveal the ", "token '", 'token": "', "\\n", " ", "٠", "é", "İ",
-    "token --", "gh_", "SG.a",
+    "token --", "gh_", "SG.a", "pw:", "pass:", "creds: a/", "apikey= ", "mysql -", "machine a.b ",
+    "seed phrase: abc ", "2fa abcd ", "password for the ", "كلمة السر ", "password=p@(", "MTa.",
 ]  # fmt: skip
 
 
