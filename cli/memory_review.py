@@ -144,7 +144,7 @@ def _told(one: Decided) -> str:
 
 
 def _nothing(ledger: Ledger) -> str:
-    count = ledger.records.in_review()
+    count = ledger.records.count_in_review()
     elsewhere = f"; {count} elsewhere: `memoryd memory review --all`" if count else ""
     return f"nothing waits here{elsewhere}"
 

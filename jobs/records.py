@@ -208,7 +208,7 @@ class Records:
         """How many extracts were throttled, over all sessions."""
         return int(self.db.rows("select coalesce(sum(throttled), 0) from rollout")[0][0])
 
-    def in_review(self) -> int:
+    def count_in_review(self) -> int:
         """How many candidates wait for a person's word."""
         rows = self.db.rows(
             "select count(*) from candidate where state = 'pending' and store is not null"

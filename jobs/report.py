@@ -49,7 +49,7 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         counts=ledger.records.counts(),
         waiting=ledger.records.waiting(),
         throttled=ledger.records.throttled(),
-        in_review=ledger.records.in_review(),
+        in_review=ledger.records.count_in_review(),
         oldest_pending_at=ledger.records.oldest_pending(),
         next_due_at=ledger.next_due_ms(),
         inbox=_count(home.inbox),

@@ -230,7 +230,7 @@ def _decided(
 def _shown(store: Store, live: list[Note], since_ms: int) -> Iterator[ShownNote]:
     """The notes as far as the proposal can have been made on them: not what is younger."""
     for note in live:
-        seen = store.changed_at_ms(note.path) <= since_ms
+        seen = max(store.changed_at_ms(note.path)) <= since_ms
         body = note.body if seen else ""
         yield ShownNote(store.key, note.path, note.type, note.name, note.description, body)
 

@@ -110,7 +110,7 @@ def test_what_waits_is_listed_with_its_words(tmp_path: Path, clock: FakeClock) -
     assert (one.statement, one.reason, one.store) == (PNPM, "explicitness", world.store().key)
     assert [span.span for span in one.proposed.evidence] == [PNPM]
     assert waiting(world.ledger, "another") == []
-    assert world.ledger.records.in_review() == 1
+    assert world.ledger.records.count_in_review() == 1
     assert find(world.ledger, one.id[-8:].upper()) == one
 
 
@@ -130,7 +130,7 @@ def test_a_yes_writes_the_note_settles_the_row_and_can_be_undone(
     assert note.body == "Packages come from pnpm 9."
     assert note.source is not None and note.source.startswith("claude-code/s1 ")
     assert (commit.author, commit.values("Memoryd-Candidate")) == ("memoryd", (done.id,))
-    assert waiting(world.ledger) == [] and world.ledger.records.in_review() == 0
+    assert waiting(world.ledger) == [] and world.ledger.records.count_in_review() == 0
     undo(world.home, done.undo or "", clock=clock)
     assert store.read("project/package-manager.md") is None
 
