@@ -91,8 +91,8 @@ class Store:
         """Every store of ``home`` in the order of their paths: those with a baseline, and folders
         of notes whose baseline is missing."""
         keys = {path.name.removesuffix(".git") for path in home.baselines.glob("*.git")}
-        keys |= {path.parent.name for path in home.projects.glob("*/memory") if path.is_dir()}
         stores = [cls.open(home, key) for key in keys if _is_key(key)]
+        stores += [each for each in cls.in_projects(home) if each.key not in keys and each.paths()]
         return sorted(stores, key=lambda store: store.root)
 
     @classmethod
