@@ -2,7 +2,7 @@
 
 Like an extraction's, it is one JSON object in whatever it stands in; bad items are dropped singly
 and listed. What is well-formed is still not believed: ``memory/consolidation.py`` decides.
-Schema: freecode reference 4.4.
+Schema: that of FreeCode's consolidation.
 """
 
 from __future__ import annotations

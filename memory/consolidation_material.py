@@ -26,7 +26,7 @@ from memoryd.memory.store import Store
 SHOWN = 20
 #: Most sessions that are named.
 SESSIONS = 20
-#: A diff of more bytes is given as the list of what changed. Source: freecode reference 4.3.
+#: A diff of more bytes is given as the list of what changed. Source: FreeCode.
 DIFF_BYTES = 65_536
 
 #: The diff of one file has over 128 bytes, so that one of more files is longer than that.
@@ -208,7 +208,7 @@ def _shown(
     """The notes most in need of a look: touched, over the cap, suspected, then the rest.
 
     Within each by use, the most used first; a note brings those it is suspected with, for nothing
-    can be merged alone. Source: freecode reference 4.3.
+    can be merged alone. Source: FreeCode.
     """
     over = {note.path for note in overflow(notes, usage)}
     partners: dict[str, list[str]] = {}

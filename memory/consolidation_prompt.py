@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 
-from memoryd.memory.consolidation_answer import Proposals
 from memoryd.memory.consolidation_material import Material, Shown
 from memoryd.memory.decay import NEVER, Use
 from memoryd.memory.notes import TYPES, Note
@@ -17,7 +16,7 @@ from memoryd.memory.providers.base import Request
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
 
-#: Applied at most, by kind. Source: freecode reference 4.5.
+#: Applied at most, by kind. Source: FreeCode's consolidation.
 MERGES, PROMOTIONS, EPISODES = 5, 3, 1
 
 ANSWER_TOKENS = 2_048
@@ -90,13 +89,6 @@ def request(
         timeout_seconds=timeout_seconds,
         purpose="consolidate",
     )
-
-
-def problems(proposals: Proposals) -> tuple[str, ...]:
-    """What to say of a bad answer in ``prompt.corrective``; never quotes it."""
-    if proposals.whole:
-        return ()
-    return ("it held no JSON object with merges, episode and promote",)
 
 
 def _index(material: Material) -> str:

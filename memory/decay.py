@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memoryd.memory.clock import instant_ms
 from memoryd.memory.notes import Note
 
-#: Episodes a store keeps outside its archive. Source: freecode reference 4.3.
+#: Episodes a store keeps outside its archive. Source: FreeCode.
 EPISODES = 50
 
 _HALF_LIFE_DAYS = 30.0
@@ -39,7 +39,7 @@ def decay(age_days: float, uses: int) -> float:
     """The factor, 0..1, by which an episode's score is multiplied.
 
     ``max(min(0.9, 0.25 + 0.15 * ln(uses + 1)), 0.5 ** (age_days / 30))``: it halves every 30 days,
-    down to a floor that use lifts. A future date counts as today. Source: freecode reference 7.4.
+    down to a floor that use lifts. A future date counts as today. Source: FreeCode.
     """
     floor = min(_FLOOR_MOST, _FLOOR + _FLOOR_A_USE * math.log(max(uses, 0) + 1))
     return max(floor, math.exp2(-max(age_days, 0.0) / _HALF_LIFE_DAYS))
@@ -67,7 +67,7 @@ def overflow(
 ) -> tuple[Note, ...]:
     """The episodes over ``keep``: the least used first, then the oldest. ``usage`` is by note id.
 
-    An undated episode counts as older than any dated one. Source: freecode reference 4.3.
+    An undated episode counts as older than any dated one. Source: FreeCode.
     """
     episodes = [note for note in notes if note.type == "episode" and not note.archived]
     episodes.sort(

@@ -25,6 +25,10 @@ FACTS = 3
 ANSWER_TOKENS = 2_048
 TIMEOUT_SECONDS = 60.0
 _PROBLEMS = 8
+_MISSING = {
+    "extract": "- it held no JSON object with a list of facts",
+    "consolidate": "- it held no JSON object with merges, episode and promote",
+}
 
 _TAGS = re.compile(r"<(?=/?(?:transcript|notes|index|changes|suspects|sessions)\b)", re.IGNORECASE)
 
@@ -99,7 +103,7 @@ def corrective(request: Request, problems: Sequence[str]) -> Request:
     listed = "\n".join(f"- {clip(fold(problem), 200)}" for problem in problems[:_PROBLEMS])
     note = (
         "\n\nYour previous answer could not be used:\n"
-        f"{listed or '- it held no JSON object with a list of facts'}\n"
+        f"{listed or _MISSING[request.purpose]}\n"
         "Answer again, with the JSON object and nothing before or after it."
     )
     return replace(request, prompt=request.prompt + redact(note)[0])

@@ -449,6 +449,19 @@ def test_a_second_run_on_the_result_has_nothing_to_do(home: Home) -> None:
     assert {path: note.sha256 for path, note in notes_of(store).items()} == before
 
 
+def test_a_note_is_not_merged_into_itself_under_another_name(home: Home) -> None:
+    """With its type it is still the survivor."""
+    names = ("feedback/use-pnpm", "package-manager")
+    plan = proposed(merges=[a_merge("use-pnpm", *names, content=_MERGED)])
+
+    done = decided(gathered(_store(home)), plan)
+
+    assert done.counts.archived == 1
+    assert [each.path for each in done.operations if each.content is None] == [
+        "feedback/package-manager.md"
+    ]
+
+
 def test_a_note_without_a_header_can_be_merged(home: Home) -> None:
     """A person's plain markdown that we committed for them."""
     store = _store(home)

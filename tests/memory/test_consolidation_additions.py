@@ -141,6 +141,18 @@ def test_a_promotion_that_loses_nothing_becomes_the_body(home: Home) -> None:
     assert (note.body, note.description) == (whole, "The deploy port of staging")
 
 
+def test_a_promotion_never_becomes_the_body_of_a_note_that_was_cut(home: Home) -> None:
+    """What was not shown in full is only ever added to."""
+    store = _store(home)
+    put(store, "project/staging-port", "The deploy needs a port.\n" + "port " * 1_000)
+    whole = "On staging port: the deploy needs a port, 8443."
+
+    note = _after(home, store, promote=[_promotion(whole)])["project/staging-port"]
+
+    assert note.body.startswith("The deploy needs a port.\nport port")
+    assert note.body.endswith(whole)
+
+
 def test_a_promotion_that_meets_a_persons_note_waits_for_them(home: Home) -> None:
     """As a fact that updates it would."""
     store = _store(home)

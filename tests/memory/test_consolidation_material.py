@@ -20,7 +20,7 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.consolidation import Material, Use, request
 from memoryd.memory.consolidation_answer import parse_proposals
 from memoryd.memory.consolidation_material import DIFF_BYTES
-from memoryd.memory.consolidation_prompt import INDEX_CHARACTERS, problems
+from memoryd.memory.consolidation_prompt import INDEX_CHARACTERS
 from memoryd.memory.errors import BaselineError
 from memoryd.memory.home import Home
 from memoryd.memory.prompt import corrective
@@ -316,7 +316,6 @@ def test_the_rules_propose_nothing(home: Home) -> None:
 def test_a_bad_answer_can_be_asked_for_again(home: Home) -> None:
     """With what was wrong, and without quoting it."""
     asked = request(gathered(store_with(home, {"user/tea": "Likes tea."})))
-    wrong = parse_proposals("no idea")
 
-    assert "merges, episode and promote" in corrective(asked, problems(wrong)).prompt
-    assert problems(parse_proposals("{}")) == ()
+    assert not parse_proposals("no idea").whole
+    assert "merges, episode and promote" in corrective(asked, []).prompt

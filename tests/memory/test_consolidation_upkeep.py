@@ -213,9 +213,34 @@ def test_one_run_archives_a_bounded_number(home: Home, monkeypatch: pytest.Monke
 
     done = decided(gathered(store))
 
-    assert reasons(done) == ["duplicate.notes"]
-    assert done.counts.archived == 3
-    put(store, "user/a", "Likes coffee.")
+    assert (reasons(done), done.counts.archived) == (["duplicate.notes"], 3)
+
+
+def test_one_run_looks_at_a_bounded_number_of_groups(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those a person was asked about before do not count, so that the others get their turn."""
+    monkeypatch.setattr(consolidation_upkeep, "GROUPS", 1)
+    store = make_store(home)
+    for name in "ab":
+        put(store, f"user/{name}", "Likes tea.")
+        put(store, f"feedback/{name}", "Use tabs.")
+    person = ["feedback/a.md"]
+
+    first = decided(gathered(store, person=person))
+    second = decided(gathered(store, person=person), before=[first.candidates[0].draft])
+
+    assert reasons(first) == ["person"]
+    assert reasons(second) == ["duplicate.notes"]
+
+
+def test_episodes_are_archived_up_to_the_bound(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest waits for the next run."""
+    monkeypatch.setattr(consolidation_upkeep, "ARCHIVED", 2)
+    store = make_store(home)
+    _episodes(store, 55)
+
+    assert decided(gathered(store)).counts.archived == 2
 
 
 def test_the_upkeep_comes_first_and_then_what_is_left(home: Home) -> None:
