@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from memoryd.memory import seams
+from memoryd.memory import seams, subjects
 from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import StoreError
@@ -154,11 +154,10 @@ def _mark(plan: Plan) -> tuple[str, str]:
 
 
 def _subject(work: Work) -> str:
-    names = [path.rpartition("/")[2].removesuffix(".md") for path in work.left]
-    shown = ", ".join(name[:60] for name in names[:3])
-    if not shown:
+    if not work.left:
         return "Nothing left to remember: all was changed by hand meanwhile"
-    return f"Remember {shown}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    told = subjects.done(work.baseline.files(None, *work.left), work.left, subjects.OURS)
+    return told[:1].upper() + told[1:]
 
 
 def _record_project(home: Home, store: Store) -> None:

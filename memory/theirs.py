@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memoryd.memory import scanner
+from memoryd.memory import scanner, subjects
 from memoryd.memory.baseline import Baseline
 
 
@@ -18,7 +18,10 @@ def has_secret(data: bytes | None, path: str = "") -> bool:
 
 def commit_theirs(baseline: Baseline, files: Mapping[str, bytes | None], now_ms: int) -> str:
     """Commit a person's versions (None: they removed it) as theirs; the commit's id comes back."""
-    names = ", ".join(sorted(files)[:3]) + (" ..." if len(files) > 3 else "")
-    # A history that was lost, or never was, begins with what a person has: none of it is news.
-    subject = f"By hand: {names}" if baseline.head() else f"Begin with what is here: {names}"
+    if baseline.head() is None:
+        # A history that was lost, or never was, begins with what a person has: none of it is news.
+        subject = f"Begin with the {len(files)} files that are here"
+    else:
+        known = baseline.files()
+        subject = f"By hand: {subjects.done(known, files, subjects.THEIRS) or 'tombstones'}"
     return baseline.commit(files, subject, author="person", now_ms=now_ms)

@@ -236,7 +236,7 @@ def test_a_damaged_object_is_said_and_a_new_history_keeps_every_note(
     (begun,) = Baseline(store).log()
     assert (begun.author, begun.subject) == (
         "person",
-        "Begin with what is here: user/a.md, user/b.md",
+        "Begin with the 2 files that are here",
     )
     assert Baseline(store).trouble() == []
 
