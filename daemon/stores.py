@@ -115,9 +115,8 @@ class StoreKeeper:
 
     def _keys(self) -> list[str]:
         """Every project's store: those with a history, and folders a person made notes in."""
-        known = [store.key for store in Store.all(self.home) if not store.is_profile]
-        made = [each for each in Store.in_projects(self.home) if each.key not in known]
-        return known + [each.key for each in made if _has_files(each)]
+        stores = [store for store in Store.all(self.home) if not store.is_profile]
+        return [each.key for each in stores if each.git_dir.is_dir() or _has_files(each)]
 
     def saw(self, key: str, path: str = "") -> None:
         """An event at ``path``, relative to the store ``key``'s root; our own are passed over."""

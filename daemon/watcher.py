@@ -237,8 +237,9 @@ class _Trouble(logging.Handler):
         self._heard = heard
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take any warning for lost events: to look once too often costs little."""
-        self._heard()
+        """Take an overflow, and a failure to watch, for lost events; the rest says nothing new."""
+        if record.exc_info or "overflow" in record.getMessage():
+            self._heard()
 
 
 def _folders(home: Home) -> int:

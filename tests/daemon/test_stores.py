@@ -423,7 +423,7 @@ def test_a_folder_of_notes_that_no_daemon_ever_saw_is_looked_at(
     _settle(keeper, clock, 61)
 
     assert Baseline(store).last_author("user/a.md") == "person"
-    assert [each.key for each in Store.all(home)] == ["by-hand"]
+    assert [path.name for path in home.baselines.iterdir()] == ["by-hand.git"]
 
 
 def test_a_store_that_is_as_it_was_left_costs_no_look(
