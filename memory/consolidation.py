@@ -97,11 +97,18 @@ def decide(
 
 
 def subject(counts: Counts) -> str:
-    """The first line of a consolidation's commit."""
-    return (
-        f"Consolidate: {counts.merged} merged, {counts.promoted} promoted,"
-        f" {counts.episodes} episodes, {counts.archived} archived"
+    """The first line of a consolidation's commit: what was done to some, and to how many."""
+    told = (
+        f"{count} {word}"
+        for count, word in (
+            (counts.merged, "merged"),
+            (counts.promoted, "promoted"),
+            (counts.episodes, "episode" if counts.episodes == 1 else "episodes"),
+            (counts.archived, "archived"),
+        )
+        if count
     )
+    return "Consolidate: " + (", ".join(told) or "nothing to do")
 
 
 def _refused(desk: Desk, proposals: Proposals) -> None:

@@ -47,7 +47,7 @@ def test_a_merge_archives_what_it_takes_in_and_links_both_ends(home: Home) -> No
     done = decided(gathered(store), proposed(merges=[_MERGE]))
     after = applied(home, store, done)
 
-    assert done.subject == "Consolidate: 1 merged, 0 promoted, 0 episodes, 1 archived"
+    assert done.subject == "Consolidate: 1 merged, 1 archived"
     assert reasons(done) == ["policy.passed"]
     assert sorted(after) == ["archive/feedback/package-manager", "feedback/use-pnpm"]
     survivor, old = after["feedback/use-pnpm"], after["archive/feedback/package-manager"]
@@ -428,13 +428,13 @@ def test_a_run_that_changes_nothing_says_why(
 def test_the_commit_says_what_was_done(home: Home) -> None:
     """One line, the same form each day."""
     assert subject(Counts(2, 1, 1, 3)) == (
-        "Consolidate: 2 merged, 1 promoted, 1 episodes, 3 archived"
+        "Consolidate: 2 merged, 1 promoted, 1 episode, 3 archived"
     )
     store = _store(home)
     applied(home, store, decided(gathered(store), proposed(merges=[_MERGE])))
 
     (newest, *_) = Baseline(store).log(1)
-    assert newest.subject == "Consolidate: 1 merged, 0 promoted, 0 episodes, 1 archived"
+    assert newest.subject == "Consolidate: 1 merged, 1 archived"
 
 
 def test_a_second_run_on_the_result_has_nothing_to_do(home: Home) -> None:

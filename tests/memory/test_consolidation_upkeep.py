@@ -46,7 +46,7 @@ def test_exact_duplicates_become_one_and_are_linked(home: Home) -> None:
     assert sorted(after) == ["archive/feedback/b", "feedback/a", "feedback/c"]
     assert (after["feedback/a"].body, after["feedback/a"].supersedes) == ("Use pnpm.", ("b",))
     assert after["archive/feedback/b"].superseded_by == "a"
-    assert done.subject == "Consolidate: 1 merged, 0 promoted, 0 episodes, 1 archived"
+    assert done.subject == "Consolidate: 1 merged, 1 archived"
 
 
 def test_the_more_used_of_two_duplicates_stays_else_the_older(home: Home) -> None:
