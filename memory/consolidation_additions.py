@@ -21,8 +21,8 @@ from memoryd.memory.notes import Note, file_name, new_note
 from memoryd.memory.pairs import telling_words
 from memoryd.memory.plan import Operation
 from memoryd.memory.proposals import FactProposal, to_json
-from memoryd.memory.text import fold, statement_key
-from memoryd.memory.values import loses
+from memoryd.memory.text import fold
+from memoryd.memory.values import loses, sense_key
 
 _LINE_CHARACTERS = 500
 #: In an episode a number of fewer characters may be a count of what it tells of.
@@ -67,7 +67,7 @@ def _decide(
 
 def _promote(desk: Desk, draft: NoteDraft) -> None:
     _require_news(desk, desk.material.notes, draft.description, draft.content)
-    if {statement_key(draft.description), statement_key(draft.content)} & desk.material.superseded:
+    if {sense_key(draft.description), sense_key(draft.content)} & desk.material.superseded:
         raise No("superseded")
     text = f"{draft.description}\n{draft.content}"
     desk.require_evidence(text)

@@ -18,9 +18,9 @@ from memoryd.memory.notes import ARCHIVE, Note, file_name
 from memoryd.memory.plan import Operation
 from memoryd.memory.policy import Candidate, Decision, reason_text
 from memoryd.memory.scanner import redact, verdicts
-from memoryd.memory.text import clip, fold, statement_key
+from memoryd.memory.text import clip, fold
 from memoryd.memory.theirs import has_secret
-from memoryd.memory.values import distinct_values, holds
+from memoryd.memory.values import distinct_values, holds, sense_key
 
 _STATEMENT_CHARACTERS = 500
 _DETAIL_CHARACTERS = 200
@@ -135,7 +135,7 @@ class Desk:
     def require_remembered(self, name: str, texts: Sequence[str], told: Collection[str]) -> None:
         """Refuse what a tombstone covers; ``told`` are keys of what its sources say already."""
         for line in dict.fromkeys(line for text in texts for line in (text, *text.splitlines())):
-            key = statement_key(line)
+            key = sense_key(line)
             if key and key not in told and self.rules.forgotten(name, line):
                 raise No("forgotten")
 

@@ -72,6 +72,6 @@ def _keys(statement: str, content: str) -> frozenset[str]:
 
 
 def sayings(note: Note | ShownNote) -> Iterator[str]:
-    """The keys (``text.statement_key``) of what ``note`` says: description, body, each line."""
+    """The keys (``values.sense_key``) of what ``note`` says: description, body, each line."""
     for text in (note.description, note.body, *note.body.splitlines()):
         yield sense_key(text)
