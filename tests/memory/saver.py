@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
-from memoryd.memory.apply import apply_plan
 from memoryd.memory.clock import SystemClock
-from memoryd.memory.files import sha256
+from memoryd.memory.errors import StoreBusy
 from memoryd.memory.home import Home
-from memoryd.memory.notes import new_note
-from memoryd.memory.plan import Operation, Plan, SliceRange
+from memoryd.memory.saving import Saved, save_note
+from memoryd.memory.store import Store
 
 
 def main(home: str, key: str, prefix: str, count: str) -> None:
-    """Save COUNT notes one by one, each as a job of its own."""
+    """Save COUNT notes one by one; whoever finds the store busy comes back."""
+    store = Store.for_project(Home(Path(home)), key)
     for number in range(int(count)):
-        name = f"{prefix}-{number:04d}"
-        text = new_note(
-            name=name, description=f"About {name}", type="user", body=f"The fact {name}."
-        ).decode()
-        operation = Operation(
-            key, f"user/{name}.md", None, sha256(text.encode()), text, "", f"c-{name}"
+        while (saved := _save(store, f"{prefix}-{number:04d}")) is None:
+            pass
+        assert saved.written, saved.outcome
+
+
+def _save(store: Store, name: str) -> Saved | None:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    words = " ".join(digest[at : at + 6] for at in range(0, 48, 6))
+    try:
+        return save_note(
+            store,
+            type="user",
+            name=name,
+            description=f"About {name}",
+            content=f"The words {words}.",
+            clock=SystemClock(),
         )
-        part = SliceRange("claude-code", name, 1, 1)
-        made = Plan(f"job-{name}", part, "rules", (operation,))
-        apply_plan(Home(Path(home)), made, clock=SystemClock(), wait_seconds=60)
+    except StoreBusy:
+        return None
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from memoryd.memory.home import Home
 from memoryd.memory.store import Store
 
 SAVER = Path(__file__).parent / "saver.py"
-EACH = 30
+EACH = 15
 
 
 @pytest.mark.slow
