@@ -209,6 +209,20 @@ def test_touched_notes_come_first_then_the_most_used(home: Home) -> None:
     assert len(shown) == 20
 
 
+def test_on_a_busy_day_a_touched_note_still_brings_the_one_it_is_suspected_with(
+    home: Home,
+) -> None:
+    """Nothing can be merged alone."""
+    store = store_with(home, {"project/zz": "The deploy host is nginx on port 8080"})
+    _seen(store)
+    paths = [put(store, f"project/n{at:02}", f"alone{at} only{at}") for at in range(25)]
+    _commit(store, *paths, put(store, "project/a", "The deploy host nginx has port 8080"))
+
+    shown = [one.note.name for one in gathered(store).shown]
+
+    assert shown[:3] == ["a", "zz", "n00"]
+
+
 def test_episodes_over_the_cap_are_looked_at_before_the_rest(home: Home) -> None:
     """They are the next to go, so a model may make something of them."""
     store = store_with(home, {"project/db": "Uses SQLite."})
