@@ -16,7 +16,7 @@ it, and not made twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memoryd.memory import notes, scanner
 from memoryd.memory.baseline import Baseline, Commit
@@ -38,6 +38,7 @@ from memoryd.memory.tombstones import Forgotten, Tombstones
 
 _CANDIDATE = "Memoryd-Candidate"
 _UNDO = "Memoryd-Undo"
+_LONG_AGO = "1970-01-01"
 
 
 @dataclass(frozen=True)
@@ -200,8 +201,9 @@ def _decided(
     """The candidate and its operations, drafted as if it had been said at ``at_ms``."""
     store = change.store
     live = store.notes()
+    dated = [_dated(note) for note in live] if at_ms == change.now_ms else live
     stock = Stock(
-        notes=lambda _: live,
+        notes=lambda _: dated,
         read=lambda _, path: change.read(path),
         by_person=lambda _, path: False,
         shown=tuple(_shown(store, live, proposed.since_ms)),
@@ -225,6 +227,15 @@ def _decided(
     checked = Checked(proposed.evidence, at_ms, store.key)
     done = draft([Judged(candidate, _fact(proposal), checked)], stock)
     return done.judged[0].candidate, done.operations
+
+
+def _dated(note: Note) -> Note:
+    """The note, older than a person's yes also where nobody wrote down how old it is."""
+    return replace(
+        note,
+        valid_from=note.valid_from or note.created or _LONG_AGO,
+        valid_until=note.valid_until or (_LONG_AGO if note.archived else None),
+    )
 
 
 def _shown(store: Store, live: list[Note], since_ms: int) -> Iterator[ShownNote]:
