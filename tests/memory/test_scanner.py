@@ -235,18 +235,18 @@ _UNITS = [
 def test_time_stays_linear_on_one_repeated_start(unit: str) -> None:
     """Any start of a pattern repeated for 128 KiB is scanned in a moment, not in minutes."""
     text = unit * ((1 << 17) // len(unit))
-    began = time.monotonic()
+    began = time.process_time()
 
     scan(text)
 
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_time_stays_linear_on_a_mebibyte_of_all_starts() -> None:
     """The starts of all patterns, mixed for a mebibyte, are scanned within seconds."""
     text = "".join(_UNITS * ((1 << 20) // len("".join(_UNITS))))
-    began = time.monotonic()
+    began = time.process_time()
 
     scan(text)
 
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10

@@ -10,18 +10,18 @@ from secret_corpus import CAUGHT, LEFT, build, hidden, plain, without
 from memoryd.memory.scanner import redact, verdicts
 
 
-@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", CAUGHT)
-def test_a_secret_is_hidden_and_nothing_else(name: str, seed: int) -> None:
+def test_a_secret_is_hidden_and_nothing_else(name: str) -> None:
     """Whatever it is made of: the secret goes, the words around it stay, and once is enough."""
-    built = build(CAUGHT[name], seed)
+    for seed in range(8):
+        built = build(CAUGHT[name], seed)
 
-    clean, count = redact(plain(built))
+        clean, count = redact(plain(built))
 
-    assert re.sub(r"\[REDACTED:[a-z0-9-]+\]", "[REDACTED]", clean) == without(built)
-    assert count == len(hidden(built))
-    assert "secret" in verdicts(plain(built))
-    assert redact(clean) == (clean, 0)
+        assert re.sub(r"\[REDACTED:[a-z0-9-]+\]", "[REDACTED]", clean) == without(built)
+        assert count == len(hidden(built))
+        assert "secret" in verdicts(plain(built))
+        assert redact(clean) == (clean, 0)
 
 
 @pytest.mark.parametrize("text", LEFT)
