@@ -63,7 +63,7 @@ def test_jobs_notes_and_the_daemon_keep_their_keys(world: World) -> None:
 
     assert set(made) == {"created", "job"}
     assert set(made["job"]) >= JOB
-    assert set(shown) == {"job", "attempts", "candidates", "transcript"}
+    assert set(shown) == {"job", "attempts", "candidates", "transcript", "undone"}
     assert set(note) >= NOTE
     assert set(status["daemon"]) >= DAEMON
 

@@ -360,7 +360,10 @@ def snapshot(world: World) -> dict[str, object]:
         # A lock's file says who held it last.
         str(path.relative_to(world.home.root)): b"" if path.suffix == ".lock" else path.read_bytes()
         for path in world.home.root.rglob("*")
-        if path.is_file() and path.name not in ignored and not path.name.endswith(("-wal", "-shm"))
+        if path.is_file()
+        and path.name not in ignored
+        and not path.name.startswith("sharedindex.")  # a part of git's index
+        and not path.name.endswith(("-wal", "-shm"))
     }
     return {"files": files, "rows": rows(world), "head": world.git("rev-parse", "HEAD")}
 

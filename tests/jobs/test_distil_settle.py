@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from world import NOTHING, World, answer, fact
+from world import DAY, NOTHING, World, answer, fact
 
 from memoryd.jobs import distil
 from memoryd.memory import locks, seams
@@ -111,17 +111,20 @@ def test_another_job_of_the_session_settles_what_a_killed_one_left(
 def test_a_plan_that_cannot_be_written_is_applied_when_the_store_is_mended(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    """Five failures and no second call; the job is given up, its plan is not."""
+    """It waits at no cost, and no model is called a second time."""
     world = World(tmp_path, clock, [everything])
     said = world.transcript().user(FIRST)
     root = world.store().root
     world.home.projects.joinpath(world.store().key).mkdir()
     root.symlink_to(tmp_path / "nowhere")
     job = world.finalize(said)
-    world.work_to_rest()
-    assert (world.job(job).status, len(world.model.requests)) == ("failed", 1)
+    world.clock.advance(DAY)
+    world.work()
+    assert world.job(job).shown_status == "waiting"
+    assert (world.job(job).failures, len(world.model.requests)) == (0, 1)
 
     root.unlink()
+    world.clock.advance(DAY)
     world.finalize(said.user(SECOND))
 
     assert world.bodies() == [FIRST, SECOND]
