@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from memoryd.memory.home import Home
 from memoryd.memory.testing import FakeClock
@@ -17,7 +18,11 @@ _OURS = ("MEMORYD_", "CLAUDE", "CODEX", "OPENAI", "ANTHROPIC", "GIT_", "XDG_", "
 
 @pytest.fixture(autouse=True)
 def hermetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point HOME at the test's own folder, drop our variables and keys, forbid the network."""
+    """Point HOME at the test's own folder, drop our variables and keys, forbid the network.
+
+    Logging is as it begins: a command run in this process may have made it quiet.
+    """
+    structlog.reset_defaults()
     person = tmp_path / "person"
     person.mkdir()
     for name in list(os.environ):
