@@ -19,7 +19,7 @@ from memoryd.memory.known import says_same
 from memoryd.memory.notes import Note, parse
 from memoryd.memory.store import Store
 from memoryd.memory.text import similarity, statement_key, words
-from memoryd.memory.values import distinct_values
+from memoryd.memory.values import distinct_values, sense_key
 
 _READ = 20
 
@@ -72,8 +72,8 @@ class _Wanted:
     def of(cls, description: str, content: str) -> _Wanted:
         spoken = set(words(f"{description} {content}"))
         return cls(
-            digits(statement_key(content)),
-            digits(statement_key(description)),
+            digits(sense_key(content)),
+            digits(sense_key(description)),
             tuple(map(digits, rarest(spoken))),
             len(spoken),
         )
