@@ -73,9 +73,20 @@ def keep(
 
 
 def settle(
-    db: Database, part: SliceRange, *, changed: Iterable[str], appended: Iterable[str]
+    db: Database,
+    part: SliceRange,
+    *,
+    changed: Iterable[str],
+    appended: Iterable[str],
+    forgotten: Iterable[str],
 ) -> None:
-    """Say what became of a slice's planned candidates: ``changed``, ``appended``, else applied."""
+    """Say what became of a slice's planned candidates: one of these, else applied."""
+    for identifier in forgotten:
+        db.change(
+            f"update candidate set state = 'ignored', reason = 'forgotten' {_PLANNED} and id = :id",
+            **_slice(part),
+            id=identifier,
+        )
     for state, identifiers in (("appended", appended), ("changed", changed)):
         for identifier in identifiers:
             db.change(

@@ -125,6 +125,7 @@ def _plan(job: Job, place: Workplace, material: Material, found: Consolidated) -
         found.operations,
         found.subject,
         material.snapshot,
+        material.now_ms,
     )
 
 
@@ -135,11 +136,12 @@ def _apply(job: Job, place: Workplace, store: Store, plan: Plan) -> None:
         plan,
         clock=place.clock,
         planned=place.ledger.records.planned_contents(),
+        spans=place.ledger.records.spans,
         wait_seconds=WRITER_WAIT_SECONDS,
     )
     _move_tag(Baseline(store), plan.snapshot, applied.commits.get(store.key))
     seams.reach("snapshot.moved")
-    place.ledger.finish_plan(job, plan, changed=applied.changed)
+    place.ledger.finish_plan(job, plan, changed=applied.changed, forgotten=applied.forgotten)
 
 
 def _move_tag(baseline: Baseline, snapshot: str, made: str | None) -> None:

@@ -286,10 +286,15 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
         plan,
         clock=place.clock,
         planned=planned,
+        spans=place.ledger.records.spans,
         wait_seconds=WRITER_WAIT_SECONDS,
     )
     place.ledger.advance(
-        attempt.job, plan.scope, changed=applied.changed, appended=applied.appended
+        attempt.job,
+        plan.scope,
+        changed=applied.changed,
+        appended=applied.appended,
+        forgotten=applied.forgotten,
     )
 
 

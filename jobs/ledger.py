@@ -547,12 +547,13 @@ class Ledger:
         outcome: str | None = None,
         changed: Iterable[str] = (),
         appended: Iterable[str] = (),
+        forgotten: Iterable[str] = (),
     ) -> None:
         """Move the cursor past the slice and clear its plan; with ``outcome`` also end the job.
 
-        ``changed`` and ``appended`` are ids of candidates that met a person's edit. One
-        transaction; raises ``LeaseLost`` when the fence or the cursor no longer match, and then
-        nothing is recorded.
+        ``changed`` and ``appended`` are ids of candidates that met a person's edit, ``forgotten``
+        of those a person forgot meanwhile. One transaction; raises ``LeaseLost`` when the fence or
+        the cursor no longer match, and then nothing is recorded.
         """
         now = self.clock.now_ms()
         ending = sql.COMPLETE if outcome is not None else sql.PROGRESS
@@ -563,15 +564,25 @@ class Ledger:
                 serial_key=job.serial_key,
                 first=part.first,
             )
-            candidates_kept.settle(self.db, part, changed=changed, appended=appended)
+            candidates_kept.settle(
+                self.db, part, changed=changed, appended=appended, forgotten=forgotten
+            )
             if outcome is not None:
                 self._end_attempt(job, "completed", outcome, now)
         seams.reach("cursor.advanced")
 
-    def finish_plan(self, job: Job, plan: Plan, *, changed: Iterable[str] = ()) -> None:
+    def finish_plan(
+        self,
+        job: Job,
+        plan: Plan,
+        *,
+        changed: Iterable[str] = (),
+        forgotten: Iterable[str] = (),
+    ) -> None:
         """Clear the applied plan of a store; the job goes on.
 
-        ``changed`` are ids of candidates that met a person's edit. One transaction; raises
+        ``changed`` are ids of candidates that met a person's edit, ``forgotten`` of those a person
+        forgot meanwhile. One transaction; raises
         ``LeaseLost`` when the fence no longer matches, and then nothing is recorded.
         """
         with self._fenced(sql.PROGRESS, job, now=self.clock.now_ms()):
@@ -580,7 +591,9 @@ class Ledger:
                 serial_key=job.serial_key,
                 planned=plan.job,
             )
-            candidates_kept.settle(self.db, plan.scope, changed=changed, appended=())
+            candidates_kept.settle(
+                self.db, plan.scope, changed=changed, appended=(), forgotten=forgotten
+            )
         seams.reach("plan.finished")
 
     def complete_store(self, job: Job, outcome: str, *, empty: bool) -> None:

@@ -71,6 +71,7 @@ def read_slice(
     all ``chunks`` are read, and the next one goes on there. Raises ``Snooze`` or
     ``ProviderError`` when not even the first chunk was answered.
     """
+    began_ms = place.clock.now_ms()
     shelves = _Shelves(place)
     answers, shown, stopped = _ask_all(job, place, chunks, shelves, seconds_left)
     covered = [message for chunk in chunks[: len(answers)] for message in chunk]
@@ -87,7 +88,7 @@ def read_slice(
     part = SliceRange(job.agent, job.session, _first(job, place), covered[-1].seq)
     provider = place.calls.provider.name
     return Read(
-        Plan(job.id, part, provider, drafted.operations),
+        Plan(job.id, part, provider, drafted.operations, at_ms=began_ms),
         tuple(one.candidate for one in drafted.judged),
         stopped,
     )

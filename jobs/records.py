@@ -167,6 +167,13 @@ class Records:
             (str(message), str(span)) for row in rows for message, _, span in json.loads(row[0])
         ]
 
+    def spans(self, candidate: str) -> list[tuple[str, str]]:
+        """(message id, span) of what one candidate stands on."""
+        rows = self.db.rows("select evidence from candidate where id = :id", id=candidate)
+        return [
+            (str(message), str(span)) for row in rows for message, _, span in json.loads(row[0])
+        ]
+
     def drafts(self, store: str) -> set[str]:
         """What the candidates of a store would write that wait for a person, or were rejected."""
         rows = self.db.rows(

@@ -2,9 +2,9 @@
 
 Every step can be found done: a file that is as the plan leaves it, a statement that stands in the
 file already, a person's version that is in the baseline, a commit with the slice's trailer. What
-could not be done, because the file is a person's by now, is written into the commit's trailers, so
-that a second call gives the same answer as the one that crashed. What belongs together is done
-together or not at all (``memory/units.py``).
+could not be done, because the file is a person's by now or they forgot it since the plan was made,
+is written into the commit's trailers, so that a second call gives the same answer as the one that
+crashed. What belongs together is done together or not at all (``memory/units.py``).
 
 | crash after | a second call finds |
 |---|---|
@@ -15,7 +15,7 @@ together or not at all (``memory/units.py``).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from memoryd.memory import seams, subjects
@@ -27,10 +27,19 @@ from memoryd.memory.home import Home
 from memoryd.memory.plan import Operation, Plan
 from memoryd.memory.projects import Project, path_of, record
 from memoryd.memory.store import Store
+from memoryd.memory.tombstones import Forgotten, Span, Tombstones
 from memoryd.memory.units import Work, perform_all, put_back_all
 
 _CHANGED = "Memoryd-Changed"
 _APPENDED = "Memoryd-Appended"
+_FORGOTTEN = "Memoryd-Forgotten"
+
+#: The (message id, exact words) that a candidate stands on, where they are known.
+SpansOf = Callable[[str], Iterable[Span]]
+
+
+def _unknown(candidate: str) -> Iterable[Span]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -38,12 +47,14 @@ class Applied:
     """What became of a plan: each store's commit, and what a person's version stood in the way of.
 
     ``changed`` are the candidates dropped with reason ``changed``; ``appended`` those whose
-    statement was appended as a line. Both in the plan's order.
+    statement was appended as a line; ``forgotten`` those that a person forgot since the plan was
+    made. All in the plan's order.
     """
 
     commits: dict[str, str]
     changed: tuple[str, ...] = ()
     appended: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
 
 
 def apply_plan(
@@ -52,11 +63,13 @@ def apply_plan(
     *,
     clock: Clock,
     planned: Collection[str] = (),
+    spans: SpansOf = _unknown,
     wait_seconds: float = 0.0,
 ) -> Applied:
     """Write what ``plan`` says into its stores, one commit each; call it again after any failure.
 
     ``planned`` are the sha256 of files that other standing plans leave: never a person's version.
+    ``spans`` gives the words a candidate stands on, which a person may have forgotten meanwhile.
     Raises ``StoreBusy`` when a store is still being written after ``wait_seconds`` (nothing was
     done), ``StoreError`` and ``BaselineError`` when a store cannot be (a later call goes on from
     there). Never call it inside a database transaction.
@@ -66,26 +79,21 @@ def apply_plan(
     for operation in plan.operations:
         _require_writable(Store.open(home, operation.store), operation)
     commits: dict[str, str] = {}
-    changed: set[str] = set()
-    appended: set[str] = set()
+    found: dict[str, set[str]] = {_CHANGED: set(), _APPENDED: set(), _FORGOTTEN: set()}
     with contextlib.ExitStack() as locks:
         for store in stores:
             locks.enter_context(store.writer_lock(wait_seconds))
         for store in stores:
-            done = _apply_to(store, plan, clock.now_ms(), planned)
+            done = _apply_to(store, plan, clock.now_ms(), planned, spans)
             commits[store.key] = done.id
-            changed |= set(done.values(_CHANGED))
-            appended |= set(done.values(_APPENDED))
+            for trailer, candidates in found.items():
+                candidates |= set(done.values(trailer))
         for store in stores:
             store.refresh_index()
     for store in stores:
         _record_project(home, store)
     order = list(dict.fromkeys(each.candidate for each in plan.operations))
-    return Applied(
-        commits,
-        tuple(each for each in order if each in changed),
-        tuple(each for each in order if each in appended),
-    )
+    return Applied(commits, *(tuple(x for x in order if x in found[key]) for key in found))
 
 
 def take_back(home: Home, plan: Plan, *, clock: Clock, wait_seconds: float = 0.0) -> list[str]:
@@ -122,14 +130,21 @@ def _require_writable(store: Store, operation: Operation) -> None:
         )
 
 
-def _apply_to(store: Store, plan: Plan, now_ms: int, planned: Collection[str]) -> Commit:
+def _apply_to(
+    store: Store, plan: Plan, now_ms: int, planned: Collection[str], spans: SpansOf
+) -> Commit:
     baseline = Baseline(store)
     baseline.ensure()
     mark = _mark(plan)
     before = baseline.with_trailer(*mark)
     if before:
         return before[0]
-    operations = [each for each in plan.operations if each.store == store.key]
+    every = [each for each in plan.operations if each.store == store.key]
+    forgotten = _forgotten(store, plan, every, spans)
+    put_back_all(
+        Work(store, baseline, [each for each in every if each.candidate in forgotten], now_ms)
+    )
+    operations = [each for each in every if each.candidate not in forgotten]
     work = Work(store, baseline, operations, now_ms, planned)
     perform_all(work)
     job = ("Memoryd-Job", plan.job)
@@ -139,11 +154,28 @@ def _apply_to(store: Store, plan: Plan, now_ms: int, planned: Collection[str]) -
         ("Memoryd-Provider", plan.provider),
         *((_CHANGED, candidate) for candidate in work.changed),
         *((_APPENDED, candidate) for candidate in work.appended),
+        *((_FORGOTTEN, candidate) for candidate in forgotten),
     ]
     subject = plan.subject or _subject(work)
     made = baseline.commit(work.left, subject, trailers, now_ms=now_ms)
     seams.reach("store.committed")
     return Commit(made, "memoryd", now_ms, "", tuple(trailers))
+
+
+def _forgotten(
+    store: Store, plan: Plan, operations: Iterable[Operation], spans: SpansOf
+) -> dict[str, None]:
+    """The candidates whose notes a person forgot since deciding began, in the plan's order."""
+    found: dict[str, None] = {}
+    tombstones = Tombstones.of(store) if plan.at_ms and not store.is_profile else None
+    for each in operations:
+        if tombstones is None or not tombstones.data or each.content is None:
+            continue
+        what = Forgotten.of_file(each.path, each.content.encode(), spans(each.candidate))
+        # A tombstone that was there before was asked when it was decided.
+        if tombstones.meets(what, newest_user_message_ms=plan.at_ms - 1):
+            found[each.candidate] = None
+    return found
 
 
 def _mark(plan: Plan) -> tuple[str, str]:

@@ -51,6 +51,7 @@ class Plan:
 
     A consolidation has no slice (None): its job makes one plan, and ``snapshot`` is the commit it
     was decided on. ``subject`` is the commit's first line; empty: made from the files' names.
+    ``at_ms`` is when deciding began (0: unknown): what was forgotten since is not written.
     """
 
     job: str
@@ -59,6 +60,7 @@ class Plan:
     operations: tuple[Operation, ...]
     subject: str = ""
     snapshot: str = ""
+    at_ms: int = 0
 
     @property
     def scope(self) -> SliceRange:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from world import World, answer, fact
 
+from memoryd.memory.baseline import Baseline
 from memoryd.memory.forget import forget
 from memoryd.memory.testing import FakeClock
+from memoryd.memory.tombstones import Forgotten
 
 SAID = "Please always run the linter before you commit."
 RULE = "The linter is run before each commit."
@@ -158,3 +160,48 @@ def test_a_candidate_that_was_forgotten_waits_no_more(tmp_path: Path, clock: Fak
     (kept,) = world.candidates(job)
     assert (kept.state, kept.reason) == ("ignored", "forgotten")
     assert world.ledger.db.rows("select draft from candidate") == [(None,)]
+
+
+@pytest.mark.parametrize("point", ["plan.recorded", "store.replaced"])
+def test_what_is_forgotten_after_it_was_decided_is_not_written(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Neither from a plan that waits nor from one whose file stands already; its sibling is."""
+    sibling = "Use pnpm for the packages."
+    world = World(tmp_path, clock, [answer(fact(RULE, SAID), fact(sibling))])
+    job = world.enqueue(world.transcript().user(SAID).user(sibling)).job
+    assert job is not None
+    world.die_at(point, monkeypatch)
+    clock.advance(60)
+    world.ledger.db.change("update job set run_at = 0")
+
+    store = world.store()
+    forget(store, [], clock=clock, said=[Forgotten("", (RULE,))])
+    world.work()
+
+    assert world.bodies() == [sibling]
+    assert Baseline(store).changed_paths() == []
+    states = {kept.statement: (kept.state, kept.reason) for kept in world.candidates(job)}
+    assert states == {
+        RULE: ("ignored", "forgotten"),
+        sibling: ("applied", "policy.passed"),
+    }
+
+
+def test_words_forgotten_while_a_plan_waits_are_not_written_in_other_words(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message and the span count, as they do when it is decided."""
+    world = World(tmp_path, clock, [tells(OTHER_WORDS)])
+    job = world.enqueue(world.transcript().user(SAID)).job
+    assert job is not None
+    world.die_at("plan.recorded", monkeypatch)
+    clock.advance(60)
+    (waiting,) = world.candidates(job)
+    spans = tuple((message, span) for message, _, span in waiting.evidence)
+
+    forget(world.store(), [], clock=clock, said=[Forgotten("", (), spans)])
+    world.work_to_rest()
+
+    assert world.bodies() == []
+    assert world.reasons(job) == ["forgotten"]
