@@ -17,7 +17,7 @@ from memoryd.memory.notes import ARCHIVE, Note
 from memoryd.memory.plan import Operation
 from memoryd.memory.proposals import MergeProposal
 from memoryd.memory.store import Store
-from memoryd.memory.values import lacks_value, shrinks
+from memoryd.memory.values import lacks_value, shrinks, turns
 
 _SUFFIXES = 1_000
 
@@ -92,14 +92,17 @@ def retire(hand: Hand, one: Source) -> tuple[Operation, ...]:
 def loss(sources: Sequence[Note], text: Text) -> str:
     """What the text would lose of the notes it stands for, as a reason's code; "" for nothing.
 
-    No distinct value of any note may be missing, nor more than a quarter of their words in all,
-    each counted once: so two notes that say the same may well become one.
+    No distinct value of any note may be missing, no "never" be turned around, nor more than a
+    quarter of their words in all be gone, each counted once: so two notes that say the same may
+    well become one.
     """
     old = "\n".join(f"{note.description}\n{note.body}" for note in sources)
     new = f"{text.description}\n{text.content}"
     if lacks_value(old, new):
         return "merge.loses-value"
-    return "merge.shrinks" if shrinks(old, new) else ""
+    if shrinks(old, new):
+        return "merge.shrinks"
+    return "merge.turns" if turns(old, new) else ""
 
 
 def merge_operations(

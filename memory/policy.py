@@ -101,6 +101,7 @@ REASONS: dict[str, str] = {
     "merge.loop": "merges lead back to a note that they take away",
     "merge.type": "an episode cannot take in what does not fade",
     "merge.unrelated": "the notes are about different things",
+    "merge.turns": "the merged text no longer forbids what its sources do, or says the opposite",
     "merge.loses-value": "a number, path or name that its notes hold would be lost",
     "merge.shrinks": "over a quarter of what its notes say would be lost",
     "asked.before": "a person was asked this before",

@@ -78,6 +78,18 @@ def opposes(one: str, other: str) -> bool:
     return left_negated != right_negated and left == right and len(left) > 1
 
 
+def turns(old: str, new: str) -> bool:
+    """Whether ``new`` no longer forbids what ``old`` does, or says the opposite of a line of it.
+
+    Comparing words and values does not see that a "never" went missing.
+    """
+    forbids = [not _NEGATIONS.isdisjoint(words(text)) for text in (old, new)]
+    if forbids == [True, False]:
+        return True
+    lines = [line for line in old.splitlines() if line.strip()]
+    return any(opposes(line, said) for said in new.splitlines() for line in lines)
+
+
 def _polarity(statement: str) -> tuple[list[str], bool]:
     """The words of its first clause (a reason may follow), and whether they are forbidden."""
     said = _content_words(_CLAUSE_END.split(statement, maxsplit=1)[0])

@@ -99,6 +99,21 @@ def _note(body: str) -> Note:
         (["Use port 80.", "Use port 81."], "Use port 80.", "merge.loses-value"),
         (["In src/app.", "In it."], "In the app.", "merge.loses-value"),
         (["Since 2026-03-01.", "Now."], "Since March now.", "merge.loses-value"),
+        (
+            ["Never push straight to main.", "Push to branches of yours only."],
+            "Push straight to main and to branches of yours only.",
+            "merge.turns",
+        ),
+        (
+            ["Use tabs for indentation.", "Never use spaces here."],
+            "Never use tabs for indentation.\nNever use spaces here.",
+            "merge.turns",
+        ),
+        (
+            ["Never push straight to main.", "Never push straight to main, please."],
+            "Never push straight to main.",
+            "",
+        ),
         (["one two three four", "five six seven eight"], "one two three four", "merge.shrinks"),
         (["one two three four", "five six seven eight"], "one two three four five six", ""),
         (["one two three", "one two three"], "one two three", ""),
