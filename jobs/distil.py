@@ -111,6 +111,7 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
             job.cutoff,
             resolver=lambda cwd: attempt.resolver.resolve(cwd).key,
             exclude=lambda cwd: off or _is_excluded(attempt, cwd or attempt.cwd),
+            seq_after=place.ledger.cursor(job.agent, job.session),
         )
     except TranscriptGone:
         # What was ingested before it went can still be distilled.

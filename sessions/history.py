@@ -85,12 +85,20 @@ class History:
         return Progress(position, reading, head, tail, state.encode(), bad_lines, totals)
 
     def record(
-        self, agent: str, session: str, transcript: Path, expected: Progress | None, batch: Batch
+        self,
+        agent: str,
+        session: str,
+        transcript: Path,
+        expected: Progress | None,
+        batch: Batch,
+        *,
+        seq_after: int = 0,
     ) -> Recorded | None:
         """Commit ``batch`` if the session still stands where ``expected`` says; else None.
 
-        ``expected`` is what ``progress`` gave, None for a session never seen. Copies found are
-        counted in the batch's tally, which is stored with it.
+        ``expected`` is what ``progress`` gave, None for a session never seen. ``seq_after`` is a
+        ``seq`` that others have seen given: new ones are higher, also where this file is younger.
+        Copies found are counted in the batch's tally, which is stored with it.
         """
         guard = None if expected is None else (expected.position, expected.reading)
         with self._database.transaction() as cursor:
@@ -100,7 +108,7 @@ class History:
             if row is None:
                 cursor.execute(schema.BEGIN_SESSION, (agent, session))
                 row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
-            done = Recording(cursor, agent, row[0], row[8], batch).run()
+            done = Recording(cursor, agent, row[0], max(row[8], seq_after), batch).run()
             self._move(cursor, row[0], transcript, done, batch)
         reach("messages.committed")
         return done
@@ -133,7 +141,8 @@ class History:
         ``cutoff`` leaves out what was said after that byte of the transcript.
         """
         last = _NO_END if cutoff is None else cutoff
-        only = "and message.line_end <= ?"
+        # Where the transcript was read anew, what it no longer holds has no place in it.
+        only = "and (message.line_end <= ? or message.reading < session.reading)"
         return self._messages(only, (agent, session, after_seq, _NO_END, last, limit))
 
     def _messages(self, only: str, values: tuple[object, ...]) -> list[StoredMessage]:

@@ -70,19 +70,23 @@ def ingest(
     resolver: Callable[[str], str],
     exclude: Callable[[str], bool],
     redact: Redact | None = None,
+    seq_after: int = 0,
 ) -> Ingested:
     """Bring the session's messages up to byte ``cutoff`` of its transcript into ``history``.
 
     ``cutoff`` None means the file as long as it is now. ``resolver`` gives the project key of a
     working directory, ``exclude`` says that nothing said in one may be kept. ``redact`` is the
-    scanner's unless another is given. Raises ``TranscriptGone``, ``TranscriptError`` and
-    ``HistoryError``; what was committed before stays, and the next call goes on from there.
+    scanner's unless another is given. ``seq_after`` is the highest ``seq`` that a cursor holds: new
+    messages come after it, even into a history that was lost and is made anew. Raises
+    ``TranscriptGone``, ``TranscriptError`` and ``HistoryError``; what was committed before stays,
+    and the next call goes on from there.
     """
     if redact is None:
         from memoryd.memory.scanner import redact as scanner_redact
 
         redact = scanner_redact
-    run = _Run(history, adapter, agent, session, transcript, Keeper(resolver, exclude, redact))
+    keeper = Keeper(resolver, exclude, redact)
+    run = _Run(history, adapter, agent, session, transcript, keeper, seq_after)
     with open_transcript(transcript) as file:
         for _ in range(RACES):
             if run.read(file, cutoff):
@@ -136,11 +140,13 @@ class _Run:
         session: str,
         transcript: Path,
         keeper: Keeper,
+        seq_after: int,
     ) -> None:
         self._history = history
         self._adapter = adapter
         self._agent, self._session, self._transcript = agent, session, transcript
         self._keeper = keeper
+        self._seq_after = seq_after
         self._place = _Place(State())
         self._tally = Tally()
         self._bad_lines = self._messages = self._user_messages = self._first_seq = 0
@@ -251,7 +257,7 @@ class _Run:
             last_active_ms=draft.active_ms,
         )
         names = (self._agent, self._session, self._transcript)
-        done = self._history.record(*names, stored, batch)
+        done = self._history.record(*names, stored, batch, seq_after=self._seq_after)
         if done is None:
             return False
         if done.copied:

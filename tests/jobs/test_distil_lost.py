@@ -1,0 +1,76 @@
+"""What happens to words whose record changed under us: a lost history, a transcript rewritten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from world import World, answer, fact
+
+from memoryd.memory.providers.base import Request
+from memoryd.memory.testing import FakeClock
+
+FIRST = "Always run the linter before you commit."
+SECOND = "Never force a push to the main branch."
+THIRD = "Use pnpm for the packages of this project."
+EVERY = (FIRST, SECOND, THIRD)
+
+
+def reply(request: Request) -> str:
+    """A fact for each of the sentences that was said."""
+    said = "\n".join(message.text for message in request.messages)
+    return answer(*(fact(each) for each in EVERY if each in said))
+
+
+@pytest.fixture
+def world(tmp_path: Path, clock: FakeClock) -> World:
+    """A home with a model that keeps what it is told."""
+    return World(tmp_path, clock, [reply])
+
+
+def test_a_lost_session_history_loses_no_later_word_and_doubles_no_note(world: World) -> None:
+    """What is read again gets numbers after the cursor; what is known is not written again."""
+    said = world.transcript().user(FIRST).user(SECOND)
+    world.finalize(said)
+    world.place.close()
+    for path in world.home.root.glob("sessions.sqlite*"):
+        path.unlink()
+    world.restart()
+
+    world.finalize(said.user(THIRD))
+
+    assert world.bodies() == sorted(EVERY)
+
+
+def test_a_session_history_from_a_backup_loses_no_word(world: World) -> None:
+    """It is behind the cursor: what came since is read again."""
+    said = world.transcript().user(FIRST)
+    world.finalize(said)
+    world.place.close()
+    backup = world.folder / "backup.sqlite"
+    shutil.copy(world.home.session_history, backup)
+    world.restart()
+    world.finalize(said.user(SECOND))
+    world.place.close()
+    for path in world.home.root.glob("sessions.sqlite*"):
+        path.unlink()
+    shutil.copy(backup, world.home.session_history)
+    world.restart()
+
+    world.finalize(said.user(THIRD))
+
+    assert world.bodies() == sorted(EVERY)
+
+
+def test_words_that_an_agent_cut_from_its_transcript_are_read_all_the_same(world: World) -> None:
+    """They were ingested and waited; the transcript is then compacted to less than they were at."""
+    said = world.transcript().user("Hello there.").user(FIRST).user(SECOND)
+    world.throttle(said)
+    assert world.bodies() == []
+    lines = said.path.read_bytes().splitlines(keepends=True)
+    said.path.write_bytes(lines[0])
+
+    world.finalize(said.user(THIRD))
+
+    assert world.bodies() == sorted(EVERY)
