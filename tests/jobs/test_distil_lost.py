@@ -30,7 +30,7 @@ def world(tmp_path: Path, clock: FakeClock) -> World:
 
 
 def test_a_lost_session_history_loses_no_later_word_and_doubles_no_note(world: World) -> None:
-    """What is read again gets numbers after the cursor; what is known is not written again."""
+    """New numbers come after the cursor, also where the agent has cut its transcript meanwhile."""
     said = world.transcript().user(FIRST).user(SECOND)
     world.finalize(said)
     world.place.close()
@@ -38,15 +38,17 @@ def test_a_lost_session_history_loses_no_later_word_and_doubles_no_note(world: W
         path.unlink()
     world.restart()
 
-    world.finalize(said.user(THIRD))
+    said.path.write_bytes(b"")
+    world.finalize(said.user(THIRD).user(FIRST))
 
     assert world.bodies() == sorted(EVERY)
 
 
 def test_a_session_history_from_a_backup_loses_no_word(world: World) -> None:
-    """It is behind the cursor: what came since is read again."""
+    """It is behind the cursor: what comes now is read all the same."""
     said = world.transcript().user(FIRST)
     world.finalize(said)
+    kept = said.path.read_bytes()
     world.place.close()
     backup = world.folder / "backup.sqlite"
     shutil.copy(world.home.session_history, backup)
@@ -58,6 +60,7 @@ def test_a_session_history_from_a_backup_loses_no_word(world: World) -> None:
     shutil.copy(backup, world.home.session_history)
     world.restart()
 
+    said.path.write_bytes(kept)
     world.finalize(said.user(THIRD))
 
     assert world.bodies() == sorted(EVERY)

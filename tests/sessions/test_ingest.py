@@ -217,11 +217,11 @@ def test_two_readers_of_one_session_double_nothing(
     rollouts.write(codex("user", "a"), codex("user", "b"))
     record, raced = History.record, []
 
-    def after_another(self: History, *values: object) -> object:
+    def after_another(self: History, *values: object, **more: object) -> object:
         if not raced:
             raced.append(True)
             rollouts.read()
-        return record(self, *values)  # type: ignore[arg-type]
+        return record(self, *values, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(History, "record", after_another)
     rollouts.read()
