@@ -22,6 +22,7 @@ from memoryd.memory.clock import Clock
 from memoryd.memory.edits import EditsOutcome, commit_person_edits, require_not_held
 from memoryd.memory.errors import BaselineError, StoreBusy, StoreError, StoreHeld
 from memoryd.memory.files import read_or_none, sha256
+from memoryd.memory.heads import refresh_heads
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
 from memoryd.memory.store import INDEX, TOMBSTONES, Store
@@ -218,6 +219,7 @@ class StoreKeeper:
         text, unreadable = store.survey_index()
         self._indexes[store.key] = sha256(text.encode())
         store.put_index(text)
+        refresh_heads(store)
         self.troubles.name_unreadable(store.key, unreadable)
 
     def _commit_edits(self, key: str) -> None:

@@ -23,6 +23,7 @@ from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import StoreError
 from memoryd.memory.files import sha256
+from memoryd.memory.heads import Heads
 from memoryd.memory.home import Home
 from memoryd.memory.plan import Operation, Plan
 from memoryd.memory.projects import Project, path_of, record
@@ -146,9 +147,19 @@ def _apply_to(
     )
     operations = [each for each in every if each.candidate not in forgotten]
     work = Work(store, baseline, operations, now_ms, planned)
-    perform_all(work)
-    job = ("Memoryd-Job", plan.job)
-    trailers = [
+    with Heads(store) as heads:
+        heads.follow()
+        perform_all(work)
+        trailers = _trailers(plan, work, forgotten)
+        made = baseline.commit(work.left, plan.subject or _subject(work), trailers, now_ms=now_ms)
+        heads.saved(work.left)
+    seams.reach("store.committed")
+    return Commit(made, "memoryd", now_ms, "", tuple(trailers))
+
+
+def _trailers(plan: Plan, work: Work, forgotten: Iterable[str]) -> list[tuple[str, str]]:
+    job, mark = ("Memoryd-Job", plan.job), _mark(plan)
+    return [
         job,
         *((mark,) if mark != job else ()),
         ("Memoryd-Provider", plan.provider),
@@ -156,10 +167,6 @@ def _apply_to(
         *((_APPENDED, candidate) for candidate in work.appended),
         *((_FORGOTTEN, candidate) for candidate in forgotten),
     ]
-    subject = plan.subject or _subject(work)
-    made = baseline.commit(work.left, subject, trailers, now_ms=now_ms)
-    seams.reach("store.committed")
-    return Commit(made, "memoryd", now_ms, "", tuple(trailers))
 
 
 def _forgotten(

@@ -1,207 +1,200 @@
-"""Heads: what each note of a store is called and says, at a glance, without reading every file.
+"""Heads: what each note of a store is called and says, without reading or even looking at it.
 
-Derived, in ``.graph/heads.jsonl``: one line a note, appended to when a file is new or changed, and
-written anew once a quarter of its lines are stale. A line counts while its file has the time of
-change and the size it was read with. What a note says is kept as CRC-32 digits of its statements
-and of its longest words, to find what resembles it; whoever finds something reads the file before
-believing it. A note with a secret in it is never kept here.
+Kept in a derived file (``memory/head_file.py``). A folder that is as it was kept is not looked at;
+of any other, new and changed files are read. So what is written into a file in place, which leaves
+its folder as it was, is seen only by a whole ``refresh``: the listing of notes, renaming and
+deleting make one, and so does the daemon when a file has changed. A save does not, since 10,000
+``stat`` calls are most of its time. It trusts nothing that it finds: files it finds by name are
+looked at, files it finds by what they say are read. A note with a secret in it is never kept.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-import zlib
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path, PurePosixPath
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
 
-import msgspec
+from memoryd.memory.errors import StoreError
+from memoryd.memory.head import FolderStamp, Head, look, name_key, stamp_of, stamps_in
+from memoryd.memory.head_file import HeadFile
+from memoryd.memory.notes import TYPES, type_of
+from memoryd.memory.store import Store
 
-from memoryd.memory.errors import NoteError, StoreError
-from memoryd.memory.files import FILE_MODE, make_directory, write_atomic
-from memoryd.memory.known import sayings
-from memoryd.memory.notes import TYPES, Note, parse
-from memoryd.memory.store import DERIVED, Store
-from memoryd.memory.text import fold, words
-from memoryd.memory.theirs import has_secret
+_T = TypeVar("_T")
 
-FILE = "heads.jsonl"
-
-#: The share of the words of two notes, together, that both have when they are nearly the same.
-NEAR = 0.8
-
-_SPARE_LINES = 100
-
-Stamp = tuple[int, int]
+#: A folder that is to be looked at again in any case.
+_UNSURE = "?"
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One live note as it was last read. ``stamp`` is its time of change (ns) and size (bytes).
+class Heads:
+    """The heads of a project's live notes, for as long as it is entered: ``refresh``, then ask.
 
-    ``name`` is the file's stem where ``readable`` is false; ``key`` is the name as names are
-    compared. ``says`` holds the digits of its statements, ``rare`` those of its longest words
-    (``rarest``), parted by spaces; ``size`` is how many distinct words it has.
+    No question fails for want of the file: what cannot be kept for the next time is only slower.
     """
 
-    path: str
-    stamp: Stamp
-    readable: bool
-    name: str
-    key: str
-    description: str
-    source: str | None
-    valid_from: str | None
-    says: str
-    rare: str
-    size: int
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._file: HeadFile
+        #: Heads that may not be kept, by path.
+        self._hidden: dict[str, Head] = {}
+        #: Folders of which all is known.
+        self._known: set[str] = set()
 
-    @property
-    def type(self) -> str:
-        """The folder of its type."""
-        return self.path.partition("/")[0]
+    def __enter__(self) -> Self:
+        self._file = HeadFile.open(self._store)
+        return self
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
 
-_LINES = msgspec.json.Decoder(Head)
+    def refresh(self, *, whole: bool = False) -> None:
+        """Look at the folders that changed, or with ``whole`` at every file.
 
+        Raises ``StoreError`` when a folder of the store cannot be listed.
+        """
+        kept = self._ask(HeadFile.folders)
+        for folder in TYPES:
+            stamp = FolderStamp.of(self._store.root / folder)
+            if whole or kept.get(folder, "") != _text(stamp):
+                self._look(folder, stamp)
+            self._known.add(folder)
 
-def heads(store: Store) -> list[Head]:
-    """Every live note of a project, by type and file name; new and changed files are read.
+    def follow(self) -> None:
+        """Before a write of our own where nothing is asked: have ``saved`` know what is as kept."""
+        with contextlib.suppress(sqlite3.Error):
+            for folder, stamp in self._file.folders().items():
+                if stamp == _text(FolderStamp.of(self._store.root / folder)):
+                    self._known.add(folder)
 
-    Raises ``StoreError`` when a folder of the store cannot be listed. What cannot be kept for the
-    next time is only slower.
-    """
-    kept, lines = _kept(store)
-    found: list[Head] = []
-    fresh: list[Head] = []
-    for path, stamp in _stamps(store):
-        head = kept.get(path)
-        if head is None and not store.holds(path):
-            continue
-        if head is None or head.stamp != stamp:
-            head, may_be_kept = _look(store, path, stamp)
-            if may_be_kept:
-                fresh.append(head)
-            kept.pop(path, None)
-        found.append(head)
-    if fresh or lines > len(found):
-        alive = [head for head in found if head.path in kept]
-        _keep(store, alive, fresh, lines)
-    return found
+    def saved(self, paths: Iterable[str]) -> None:
+        """Keep what we just wrote or removed, so that the next ``refresh`` need not look at it.
 
+        The caller has held the writer lock since ``refresh`` or ``follow``. Never fails.
+        """
+        by_folder: dict[str, list[str]] = {}
+        for path in paths:
+            by_folder.setdefault(path.rpartition("/")[0], []).append(path)
+        for folder in self._known & by_folder.keys():
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._keep(folder, by_folder[folder])
 
-def warm(store: Store) -> None:
-    """Have the heads kept where they never were: reading every note is not for a held lock."""
-    if not (store.root / DERIVED / FILE).exists():
-        heads(store)
+    def all(self) -> list[Head]:
+        """Every head, by type and path."""
+        return sorted(self._with_hidden(self._ask(HeadFile.all)), key=_in_order)
 
+    def named(self, name: str) -> list[Head]:
+        """Every note whose name, or type and name, is ``name`` as names are compared.
 
-def name_key(name: str) -> str:
-    """The form in which two names count as the same: folded and caseless."""
-    return fold(name).casefold()
+        Each file is looked at: a note that is called otherwise by now is not among them.
+        """
+        whole, bare = name_key(name.strip()), name_key(name.strip().partition("/")[2])
+        found = self._with_hidden(self._ask(lambda file: file.keyed(whole, bare)))
+        return [head for head in self._as_they_are(found) if head.key in {whole, bare}]
 
+    def at(self, path: str) -> list[Head]:
+        """Every note in the file ``path``, case aside, each looked at."""
+        found = self._with_hidden(self._ask(lambda file: file.filed(path)))
+        if all(head.path != path for head in found) and self._store.holds(path):
+            stamp = stamp_of(self._store.root / path)  # it came at this moment
+            found += [] if stamp is None else [look(self._store, path, stamp)[0]]
+        same = [head for head in found if head.path.casefold() == path.casefold()]
+        return self._as_they_are(same)
 
-def digits(text: str) -> str:
-    """The CRC-32 of ``text``, 8 hex digits."""
-    return f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}"
+    def resembling(
+        self, says: Collection[str], rare: Collection[str], least: int, most: int
+    ) -> list[Head]:
+        """Notes that may say something: at least those that have one of the digits ``says``, or of
+        ``rare`` and so many words at least and at most. They are not looked at."""
+        found = self._ask(lambda file: file.sharing(rare, least, most))
+        for each in says:
+            found += self._ask(partial(HeadFile.saying, digits=each))
+        return self._with_hidden({head.path: head for head in found}.values())
 
-
-def rarest(found: Collection[str]) -> list[str]:
-    """So many of a set's words, the longest first, that any set at least ``NEAR`` like it has one
-    of them among its own: the prefix of a similarity join (Chaudhuri and others, 2006)."""
-    ordered = sorted(found, key=lambda word: (-len(word), word))
-    return ordered[: len(ordered) - math.ceil(NEAR * len(ordered)) + 1]
-
-
-def _stamps(store: Store) -> Iterator[tuple[str, Stamp]]:
-    """Everything in the folders of live notes, sorted by type and name; it may be no note."""
-    for folder in TYPES:
-        place = store.root / folder
-        if place.is_symlink():
-            continue
+    def _ask(self, work: Callable[[HeadFile], _T]) -> _T:
+        """What ``work`` finds in the file, or in what takes its place."""
         try:
-            with os.scandir(place) as entries:
-                files = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
-        except FileNotFoundError:  # no such type yet, or a file that went meanwhile
-            files = list(_one_by_one(place))
-        except OSError as error:
-            reason = error.strerror or "it cannot be listed"
-            raise StoreError(f"{folder} cannot be used", hint=reason) from error
-        for name, found in sorted(files):
-            yield f"{folder}/{name}", (found.st_ctime_ns, found.st_size)
+            return work(self._file)
+        except sqlite3.Error as error:
+            self._file = self._file.instead(error)
+        self.refresh(whole=True)
+        return self._ask(work)
+
+    def _look(self, folder: str, stamp: FolderStamp | None) -> None:
+        """Have the file hold what is in a folder, whose ``stamp`` was taken before."""
+        now_ns = time.time_ns()
+        here = {} if stamp is None else stamps_in(self._store, folder)
+        kept = self._ask(lambda file: file.stamps(folder))
+        changed = [path for path in sorted(here) if kept.get(path) != here[path]]
+        looked = [look(self._store, path, here[path]) for path in changed]
+        hidden = {head.path: head for head, may_be_kept in looked if not may_be_kept}
+        old = {path: head for path, head in self._hidden.items() if head.type != folder}
+        self._hidden = old | hidden
+        fresh = [head for head, may_be_kept in looked if may_be_kept]
+        gone = [path for path in kept if path not in here or path in hidden]
+        sure = not hidden and (stamp is None or stamp.tells(now_ns))
+        text = _text(stamp) if sure else _UNSURE
+        if gone or fresh or self._ask(HeadFile.folders).get(folder, "") != text:
+            self._ask(lambda file: file.change(gone, fresh, {folder: text}))
+
+    def _keep(self, folder: str, paths: Collection[str]) -> None:
+        now_ns = time.time_ns()
+        stamp = FolderStamp.of(self._store.root / folder)
+        fresh: list[Head] = []
+        for path in paths:
+            if (seen := stamp_of(self._store.root / path)) is not None:
+                head, may_be_kept = look(self._store, path, seen)
+                if not may_be_kept:
+                    return
+                fresh.append(head)
+        if any(head.type == folder for head in self._hidden.values()):
+            return
+        left = {head.path for head in fresh}
+        gone = set(paths) - left
+        if self._are_there(folder, (self._file.paths(folder) | left) - gone):
+            sure = stamp is None or stamp.tells(now_ns)
+            self._file.change(gone, fresh, {folder: _text(stamp) if sure else _UNSURE})
+
+    def _are_there(self, folder: str, paths: set[str]) -> bool:
+        """Whether these and no other notes are in a folder: nobody else wrote beside us."""
+        place = self._store.root / folder
+        names = os.listdir(place) if place.is_dir() else []  # noqa: PTH208 - names are enough
+        there = {f"{folder}/{name}" for name in names}
+        return paths <= there and not any(map(self._store.holds, there - paths))
+
+    def _with_hidden(self, found: Iterable[Head]) -> list[Head]:
+        return [*found, *self._hidden.values()]
+
+    def _as_they_are(self, found: Iterable[Head]) -> list[Head]:
+        """These heads, those of changed files read again, those of files that are gone left out."""
+        current = []
+        for head in sorted(found, key=_in_order):
+            stamp = stamp_of(self._store.root / head.path)
+            if stamp is not None:
+                same = stamp == head.stamp
+                current.append(head if same else look(self._store, head.path, stamp)[0])
+        return current
 
 
-def _one_by_one(place: Path) -> Iterator[tuple[str, os.stat_result]]:
-    names = os.listdir(place) if place.is_dir() else []  # noqa: PTH208
-    for name in names:
-        with contextlib.suppress(FileNotFoundError):
-            yield name, (place / name).lstat()
+def refresh_heads(store: Store) -> None:
+    """Look at every note of a project, so that a save need not. A store that cannot be listed is
+    left to whoever needs it."""
+    with contextlib.suppress(StoreError), Heads(store) as heads:
+        heads.refresh(whole=True)
 
 
-def _look(store: Store, path: str, stamp: Stamp) -> tuple[Head, bool]:
-    """Read one note; whether it may be kept."""
-    try:
-        data = store.read(path)
-        note = parse(data or b"", path)
-    except (NoteError, StoreError):
-        stem = PurePosixPath(path).stem
-        return Head(path, stamp, False, stem, name_key(stem), "", None, None, "", "", 0), True
-    return head_of(note, stamp), data is not None and not has_secret(data)
+def _text(stamp: FolderStamp | None) -> str:
+    return "" if stamp is None else stamp.text()
 
 
-def head_of(note: Note, stamp: Stamp) -> Head:
-    """The head of a note that was just read."""
-    spoken = set(words(f"{note.description} {note.body}"))
-    return Head(
-        note.path,
-        stamp,
-        True,
-        note.name,
-        name_key(note.name),
-        note.description,
-        note.source,
-        note.valid_from,
-        " ".join(map(digits, dict.fromkeys(filter(None, sayings(note))))),
-        " ".join(map(digits, rarest(spoken))),
-        len(spoken),
-    )
-
-
-def _kept(store: Store) -> tuple[dict[str, Head], int]:
-    """What is kept, the newest line a note; and how many lines there are."""
-    try:
-        descriptor = os.open(store.root / DERIVED / FILE, os.O_RDONLY | os.O_NOFOLLOW)
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read()
-    except OSError:  # derived: without it every note is read
-        return {}, 0
-    try:
-        read = _LINES.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        read = list(_readable_lines(data))
-    return {head.path: head for head in read}, len(read)
-
-
-def _readable_lines(data: bytes) -> Iterator[Head]:
-    for line in data.splitlines():
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
-            yield _LINES.decode(line)
-
-
-def _keep(store: Store, alive: list[Head], fresh: list[Head], lines: int) -> None:
-    stale = lines - len(alive)
-    path = store.root / DERIVED / FILE
-    # Derived: a disk that refuses this must not stop a save that it would take.
-    with contextlib.suppress(OSError):
-        make_directory(path.parent)
-        if stale > len(alive) // 4 + _SPARE_LINES or not lines:
-            write_atomic(path, _encoded(alive + fresh))
-        elif fresh:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-            descriptor = os.open(path, flags, FILE_MODE)
-            with os.fdopen(descriptor, "ab") as file:
-                file.write(b"\n" + _encoded(fresh))
-
-
-def _encoded(found: Iterable[Head]) -> bytes:
-    return b"".join(msgspec.json.encode(head) + b"\n" for head in found)
+def _in_order(head: Head) -> tuple[int, str]:
+    return TYPES.index(type_of(head.path)), head.path

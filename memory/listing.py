@@ -9,7 +9,8 @@ from memoryd.memory.asking import line, note_type
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import NoteError, UsageError
 from memoryd.memory.forget import Deleted, delete_note
-from memoryd.memory.heads import Head, heads, name_key
+from memoryd.memory.head import Head, name_key
+from memoryd.memory.heads import Heads
 from memoryd.memory.notes import TYPES, Note, NoteType, type_of
 from memoryd.memory.store import Store
 from memoryd.memory.tombstones import Span
@@ -33,7 +34,9 @@ def list_notes(store: Store, type: object = None) -> list[Listed]:
     A file that cannot be parsed is left out. Raises ``UsageError`` for a type that is none.
     """
     wanted = None if type is None else note_type(type)
-    found = [head for head in heads(store) if head.readable and wanted in {None, head.type}]
+    with Heads(store) as heads:
+        heads.refresh(whole=True)
+        found = [head for head in heads.all() if head.readable and wanted in {None, head.type}]
     found.sort(key=lambda head: (TYPES.index(type_of(head.path)), head.name, head.path))
     return [listed(head) for head in found]
 
@@ -51,7 +54,9 @@ def delete_named(
     ``spans`` as for ``delete_note``. Raises ``UsageError`` for a bad type or a blank name.
     """
     kind, wanted = note_type(type), line("name", name)
-    found = existing(heads(store), kind, wanted)
+    with Heads(store) as heads:
+        heads.refresh(whole=True)
+        found = existing(heads.named(wanted), kind, wanted)
     if found is None:
         return None
     return delete_note(store.home, store, found.path, clock=clock, spans=spans)

@@ -18,7 +18,8 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.changing import WAIT_SECONDS, Change, Planned, lift, none_planned
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import NoteError, StoreError, UsageError
-from memoryd.memory.heads import Head, heads, name_key
+from memoryd.memory.head import Head, name_key
+from memoryd.memory.heads import Heads
 from memoryd.memory.listing import named, require_free_file, unreadable
 from memoryd.memory.notes import TYPES, file_name, type_of
 from memoryd.memory.scanner import verdicts
@@ -60,31 +61,32 @@ def rename_note(
     wanted = line("name", new_name)
     if "secret" in verdicts(wanted):
         raise UsageError("the new name holds a secret", hint="choose another")
-    with store.writer_lock(WAIT_SECONDS):
+    with Heads(store) as heads, store.writer_lock(WAIT_SECONDS):
         baseline = Baseline(store)
         baseline.ensure()
-        found = heads(store)
-        head = named(found, name)
-        path = _new_path(found, head, wanted)
+        heads.refresh(whole=True)
+        head = named(heads.named(name), name)
+        path = _new_path(heads, head, wanted)
         change = Change(baseline, clock.now_ms(), planned)
-        return _rename(change, found, head, wanted, path)
+        renamed = _rename(change, heads, head, wanted, path)
+        heads.saved(change.paths)
+    return renamed
 
 
-def _new_path(found: list[Head], head: Head, name: str) -> str:
+def _new_path(heads: Heads, head: Head, name: str) -> str:
     if not head.readable:
         raise unreadable(head)
-    others = [each for each in found if each.path != head.path]
-    for each in others:
-        if each.key == name_key(name):
+    for each in heads.named(name):
+        if each.key == name_key(name) and each.path != head.path:
             raise UsageError(
                 f"{each.type}/{each.name} has this name", hint="choose another, or delete that one"
             )
     path = f"{head.type}/{file_name(name)}"
-    require_free_file(others, path, name)
+    require_free_file((each for each in heads.at(path) if each.path != head.path), path, name)
     return path
 
 
-def _rename(change: Change, found: list[Head], head: Head, name: str, path: str) -> Renamed:
+def _rename(change: Change, heads: Heads, head: Head, name: str, path: str) -> Renamed:
     if head.name == name and head.path == path:
         raise UsageError(f"the note is called {name!r} already")
     data = change.read(head.path) or b""
@@ -93,7 +95,7 @@ def _rename(change: Change, found: list[Head], head: Head, name: str, path: str)
         change.put(head.path, None)
     relinked: list[str] = []
     left: list[str] = []
-    if _is_meant(found, head):
+    if _is_meant(heads, head):
         for each, linked in _relinked(change, head.name, name):
             if linked is None:
                 left.append(each)
@@ -116,10 +118,10 @@ def _rename(change: Change, found: list[Head], head: Head, name: str, path: str)
     )
 
 
-def _is_meant(found: list[Head], head: Head) -> bool:
+def _is_meant(heads: Heads, head: Head) -> bool:
     """Whether links to the name mean this note: of one name in two types the first type counts."""
-    same = [each for each in found if each.name == head.name]
-    return min(same, key=lambda each: TYPES.index(type_of(each.path))) is head
+    same = [each for each in heads.named(head.name) if each.name == head.name]
+    return min(TYPES.index(type_of(each.path)) for each in (head, *same)) == TYPES.index(head.type)
 
 
 def _relinked(change: Change, old: str, new: str) -> Iterator[tuple[str, bytes | None]]:

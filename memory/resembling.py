@@ -10,11 +10,13 @@ one word changed in a sentence of nine is nearly the same and one in eight is no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from memoryd.memory.errors import NoteError, StoreError
-from memoryd.memory.heads import NEAR, Head, digits, rarest
+from memoryd.memory.head import NEAR, Head, digits, rarest
+from memoryd.memory.heads import Heads
 from memoryd.memory.known import says_same
 from memoryd.memory.notes import Note, parse
 from memoryd.memory.store import Store
@@ -35,7 +37,7 @@ class Resembling:
 
 def resembling(
     store: Store,
-    heads: Iterable[Head],
+    heads: Heads,
     description: str,
     content: str,
     *,
@@ -43,12 +45,13 @@ def resembling(
 ) -> Resembling:
     """What of ``heads`` resembles a note of this description and content.
 
-    ``without`` are paths not to be looked at. At most 20 files are read.
+    ``heads`` are those of the store, refreshed; ``without`` are paths not to be looked at. At most
+    20 files are read.
     """
     wanted = _Wanted.of(description, content)
     scored = [
         (-score, head.path)
-        for head in heads
+        for head in wanted.candidates(heads)
         if head.path not in without and (score := wanted.score(head))
     ]
     found = Resembling()
@@ -78,6 +81,11 @@ class _Wanted:
             len(spoken),
         )
 
+    def candidates(self, heads: Heads) -> list[Head]:
+        """All that ``score`` may give something."""
+        least, most = math.floor(NEAR * self.size), math.ceil(self.size / NEAR)
+        return heads.resembling({self.content, self.description}, self.rare, least, most)
+
     def score(self, head: Head) -> int:
         """0 for what cannot resemble it, more for what is likelier to."""
         score = 0
@@ -85,7 +93,7 @@ class _Wanted:
             score = 1_000
         if self.description in head.says:
             score += 100
-        if NEAR * self.size <= head.size and NEAR * head.size <= self.size:
+        if NEAR * self.size <= head.words and NEAR * head.words <= self.size:
             for word in self.rare:
                 if word in head.rare:
                     score += 1

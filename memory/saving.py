@@ -31,7 +31,8 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.changing import WAIT_SECONDS, Change, Planned, lift, none_planned
 from memoryd.memory.clock import Clock, iso
 from memoryd.memory.errors import UsageError
-from memoryd.memory.heads import Head, heads, name_key, warm
+from memoryd.memory.head import Head, name_key
+from memoryd.memory.heads import Heads
 from memoryd.memory.listing import Listed, called, existing, listed, require_free_file, unreadable
 from memoryd.memory.notes import ARCHIVE, Note, file_name
 from memoryd.memory.resembling import Resembling, resembling
@@ -96,12 +97,16 @@ def save_note(
     request = asked(type, name, description, content, tags, supersedes, source, anyway=anyway)
     if store.is_profile:
         raise UsageError("a profile holds no notes", hint="name a project")
-    warm(store)
-    with store.writer_lock(WAIT_SECONDS):
-        baseline = Baseline(store)
-        baseline.ensure()
-        change = Change(baseline, clock.now_ms(), planned, mine)
-        return _Save(change, request, heads(store), anyway).run()
+    with Heads(store) as heads:
+        heads.refresh()  # what has to be read is not read under the lock
+        with store.writer_lock(WAIT_SECONDS):
+            baseline = Baseline(store)
+            baseline.ensure()
+            heads.refresh(whole=_names_notes(request))
+            change = Change(baseline, clock.now_ms(), planned, mine)
+            saved = _Save(change, request, heads, anyway).run()
+            heads.saved(change.paths if saved.written else ())
+    return saved
 
 
 def told(saved: Saved) -> str:
@@ -126,16 +131,21 @@ def told(saved: Saved) -> str:
     return text + (" It had been forgotten and is remembered again." if saved.lifted else "")
 
 
+def _names_notes(request: Asked) -> bool:
+    """Whether there must be a note of some name: then a name given by hand just now counts."""
+    return bool(request.supersedes) or request.description is None or request.content is None
+
+
 class _Save:
     """One save under the writer lock: what is there, what it resembles, what it becomes."""
 
-    def __init__(self, change: Change, request: Asked, found: Sequence[Head], anyway: bool) -> None:
+    def __init__(self, change: Change, request: Asked, heads: Heads, anyway: bool) -> None:
         self._change = change
         self._request = request
-        self._heads = found
+        self._heads = heads
         self._anyway = anyway or change.mine
         self._force = anyway
-        self._old = existing(found, request.type, request.name)
+        self._old = existing(heads.named(request.name), request.type, request.name)
         self._name = self._old.name if self._old else request.name
         self._path = self._old.path if self._old else f"{request.type}/{file_name(request.name)}"
         self._superseded: list[Head] = []
@@ -154,7 +164,7 @@ class _Save:
 
     def _before(self) -> bytes | None:
         if self._old is None:
-            require_free_file(self._heads, self._path, self._name)
+            require_free_file(self._heads.at(self._path), self._path, self._name)
             for key in ("description", "content"):
                 if getattr(self._request, key) is None:
                     raise UsageError(f"{key} is missing", hint="a new note needs one")
@@ -165,9 +175,8 @@ class _Save:
 
     def _find_superseded(self) -> None:
         """The live notes that are superseded; those in the archive already are left there."""
-        live = [head for head in self._heads if head.readable]
         for name in self._request.supersedes or ():
-            found = called(live, name)
+            found = called((each for each in self._heads.named(name) if each.readable), name)
             if self._is_itself(name, found):
                 continue
             if found is None and not self._is_archived(name):
