@@ -12,7 +12,7 @@ from world import DAY, SECRET, World
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.job import Job
 from memoryd.memory.baseline import Baseline
-from memoryd.memory.errors import ProviderUnavailable
+from memoryd.memory.errors import ProviderLimited, ProviderUnavailable
 from memoryd.memory.notes import new_note
 from memoryd.memory.providers.base import Request
 from memoryd.memory.providers.rules import RulesProvider
@@ -237,6 +237,65 @@ def test_a_provider_that_is_away_costs_nothing_and_is_asked_later(
     world.work_to_rest()
 
     assert (waiting.shown_status, waiting.failures) == ("waiting", 0)
+    assert world.job(job).outcome_code == "store.consolidated"
+
+
+def test_a_run_that_failed_writes_nothing_and_is_tried_again_within_minutes(
+    make_world: Callable[..., World],
+) -> None:
+    """Not even what needs no model; it counts as no run, and the next one does it all."""
+    world = make_world("no idea", "still none", plan_of())
+    store = notes(world, staging_port_again=PORT)
+    before = Baseline(store).head(), world.bodies()
+
+    job = run(world)
+
+    waiting, known = world.job(job), world.ledger.consolidations.of(store.key)
+    assert (waiting.shown_status, waiting.error_code) == ("retrying", "answer.unusable")
+    assert waiting.run_at - world.clock.now_ms() < 60_000
+    assert (Baseline(store).head(), world.bodies()) == before
+    assert (Baseline(store).snapshot(), known.last_run_at) == (None, 0)
+
+    world.work_to_rest()
+
+    assert world.job(job).outcome_code == "store.consolidated"
+    assert world.bodies() == sorted([TABS, TABS_AGAIN, PORT])
+    assert world.ledger.consolidations.of(store.key).last_run_at > 0
+
+
+def test_episodes_over_the_cap_stay_until_a_run_succeeds(
+    make_world: Callable[..., World],
+) -> None:
+    """A run that failed archives none; the one that succeeds archives what is over."""
+    world = make_world("no idea", "still none", plan_of())
+    store = world.store()
+    for number in range(51):
+        data = new_note(
+            name=f"e{number}", description=f"Event {number}", type="episode",
+            body=f"The thing of number {number} was done.", happened_at="2025-11-30",
+        )  # fmt: skip
+        store.replace(f"episode/e{number}.md", data, found=None)
+    paths = [path for path in store.paths() if path.startswith("episode/")]
+    Baseline(store).commit(paths, "Remember", now_ms=world.clock.now_ms())
+
+    run(world)
+    after_failure = sum(path.startswith("episode/") for path in store.paths())
+    world.work_to_rest()
+
+    assert after_failure == 51
+    assert sum(path.startswith("episode/") for path in store.paths()) == 50
+
+
+def test_a_limit_of_the_providers_is_waited_for(make_world: Callable[..., World]) -> None:
+    """It costs no failure, and the run is made when the limit lifts."""
+    world = make_world(ProviderLimited("slow down"), plan_of(merges=[merge()]))
+    job = start(world)
+
+    world.work()
+    waiting = world.job(job)
+    world.work_to_rest()
+
+    assert (waiting.wait_reason, waiting.failures) == ("provider.limited", 0)
     assert world.job(job).outcome_code == "store.consolidated"
 
 

@@ -102,6 +102,55 @@ def test_a_day_must_pass_between_two_runs(world: World) -> None:
     )
 
 
+def test_a_session_counts_once_it_was_read(world: World) -> None:
+    """The one that is still being held, and nobody has read, does not count."""
+    sessions(world, 4)
+    held_now = world.transcript("s5")
+    for run in range(2):
+        held_now.user(f"Use pnpm for packages, run {run}.").assistant("Done.")
+    before = refusal(world)
+
+    world.finalize(held_now)
+
+    assert (before, refusal(world)) == ("consolidation.too-few-sessions", None)
+
+
+def test_an_old_session_that_is_read_late_counts(world: World) -> None:
+    """What it said is in no consolidation yet, however long ago it was held."""
+    sessions(world, 5)
+    check_stores(world.place)
+    world.work()
+    world.clock.advance(DAY + 1)
+    before = refusal(world)
+    for number in range(6, 11):
+        late = world.transcript(f"s{number}")
+        late.at_ms -= 90 * DAY * 1000
+        world.finalize(late.user("Use pnpm.").assistant("Done.").user("Good.").assistant("Yes."))
+
+    assert (before, refusal(world)) == ("consolidation.too-few-sessions", None)
+
+
+def test_a_consolidation_that_gave_up_is_due_again_the_next_day(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """It counts as no run, so that no day of hours and no new sessions are waited for."""
+    world = World(tmp_path, clock, [lambda asked: "?" if _of_a_store(asked) else reply(asked)])
+    sessions(world, 5)
+    check_stores(world.place)
+    world.work_to_rest()
+    (gave_up,) = world.ledger.records.jobs(kind="consolidate")
+    soon = check_stores(world.place)
+    world.clock.advance(DAY)
+
+    assert (gave_up.status, gave_up.error_code) == ("failed", "answer.unusable")
+    assert world.ledger.consolidations.of(world.store().key).last_run_at == 0
+    assert (soon, check_stores(world.place)) == (0, 1)
+
+
+def _of_a_store(request: Request) -> bool:
+    return request.purpose == "consolidate"
+
+
 def test_sessions_are_counted_every_ten_minutes_at_most(world: World) -> None:
     """A check between two counts makes nothing."""
     check_stores(world.place)

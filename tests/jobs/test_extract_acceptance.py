@@ -184,6 +184,22 @@ def test_the_start_of_a_long_session_is_read(tmp_path: Path, clock: FakeClock) -
     assert world.bodies() == [WORDS[0]]
 
 
+def test_what_was_written_is_told_by_name_and_once(tmp_path: Path, clock: FakeClock) -> None:
+    """In the job's row, its candidates and the history; what comes later tells nothing again."""
+    world = World(tmp_path, clock, [answer(*(fact(text) for text in WORDS[:2])), NOTHING])
+    transcript = world.transcript().user(WORDS[0]).user(WORDS[1]).assistant("Fine.")
+
+    job = world.finalize(transcript)
+    later = world.finalize(transcript.user("Thanks, that was all."))
+
+    names = {note.path for note in world.store().notes()}
+    assert (world.job(job).outcome_code, len(names)) == ("notes.written", 2)
+    told = [(one.state, one.path) for one in world.candidates(job)]
+    assert sorted(told) == sorted(("applied", path) for path in names)
+    assert (later.outcome_code, world.candidates(later)) == ("nothing.durable", [])
+    assert len(world.commits()) == 1
+
+
 def test_nothing_to_keep_writes_and_says_nothing(tmp_path: Path, clock: FakeClock) -> None:
     """No commit, no candidate; the outcome has a code."""
     world = World(tmp_path, clock, [NOTHING])

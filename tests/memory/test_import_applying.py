@@ -54,6 +54,17 @@ def test_all_that_is_new_is_one_commit(home: Home, clock: FakeClock, there: Path
     assert known is not None and known.path == "/home/ada/app"
 
 
+def test_what_is_imported_stays_where_it_was(home: Home, clock: FakeClock, there: Path) -> None:
+    """The other memory is neither moved nor changed: its agent may still use it."""
+    put(there, "MEMORY.md", "# Index\n")
+    put(there, ".graph/usage.json", '{"version": 1, "entries": {}}')
+    before = tree(there)
+
+    done = run(target(home, source(there)), clock)
+
+    assert done.commits and tree(there) == before
+
+
 def test_a_second_import_changes_nothing(home: Home, clock: FakeClock, there: Path) -> None:
     """Not even when the person edited, renamed or rewrote what was imported."""
     wanted = target(home, source(there))

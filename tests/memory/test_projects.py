@@ -25,6 +25,9 @@ from memoryd.memory.projects import (
     project_key,
     record,
 )
+from memoryd.memory.saving import save_note
+from memoryd.memory.store import Store
+from memoryd.memory.testing import FakeClock
 
 SEGMENT = st.text(st.sampled_from("ab-%._~ é\n2FD/daemonprofile"), min_size=1, max_size=6)
 PATHS = st.lists(SEGMENT, max_size=5).map(lambda parts: os.path.normpath("/" + "/".join(parts)))
@@ -205,6 +208,21 @@ def test_a_moved_repository_is_adopted_when_it_is_the_only_one(home: Home, tmp_p
     assert Resolver(home).resolve(str(tmp_path / "moved")) == found
     known = identity(home, old.key)
     assert known is not None and known.former_paths == (old.path,)
+
+
+def test_two_projects_of_one_name_have_a_store_each(
+    home: Home, tmp_path: Path, clock: FakeClock
+) -> None:
+    """It is the whole path that tells them apart: neither sees or overwrites the other's note."""
+    one, other = (
+        Store.for_project(home, Resolver(home).resolve(str(make_repository(tmp_path / at))).key)
+        for at in ("work/app", "home/app")
+    )
+    for store, body in ((one, "Deploys on Monday."), (other, "Has no tests.")):
+        save_note(store, type="project", name="app", description="App", content=body, clock=clock)
+
+    assert [note.body for note in one.notes()] == ["Deploys on Monday."]
+    assert [note.body for note in other.notes()] == ["Has no tests."]
 
 
 def test_a_second_clone_is_a_second_project(home: Home, tmp_path: Path) -> None:

@@ -520,6 +520,27 @@ def test_deleting_says_whether_there_was_anything(store: Store, clock: FakeClock
     assert list_notes(store) == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"type": "diary"}, "user, feedback, project, reference; this is"),
+        ({"type": None}, "type must be one of"),
+        ({"name": " \n"}, "name must be a text"),
+        ({"name": None}, "name must be a text"),
+    ],
+)
+def test_a_deletion_needs_a_type_and_a_name(
+    store: Store, clock: FakeClock, asked: dict[str, object], message: str
+) -> None:
+    """And nothing else; what does not name one note deletes none."""
+    save(store, clock)
+
+    with pytest.raises(UsageError, match=message):
+        delete_named(store, **{"type": "feedback", "name": "use-tabs", **asked}, clock=clock)
+
+    assert store.paths() == ["feedback/use-tabs.md"]
+
+
 def test_a_listing_has_no_bodies_and_knows_its_types(store: Store, clock: FakeClock) -> None:
     """By type and name; an unknown type is refused, not an empty listing."""
     save(store, clock)
