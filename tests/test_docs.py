@@ -141,3 +141,30 @@ def test_every_kind_of_secret_is_documented() -> None:
 
     told = {kind for row in table for kind in re.findall(r"`([a-z0-9-]+)`", row)}
     assert {shape.name for shape in shapes} | named == told
+
+
+DIFFERENCES = (ROOT / "docs" / "differences.md").read_text().splitlines()
+
+
+def test_every_difference_stands_in_one_line_and_is_held_by_tests() -> None:
+    """Behind each line of docs/differences.md a comment names tests that exist."""
+    tests = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    lines = DIFFERENCES[DIFFERENCES.index("## Notes") :]
+    told = [line for line in lines if line and not line.startswith("## ")]
+    held = [re.fullmatch(r"- [A-Z`\"].*[.)] <!-- (test_[\w ]+) -->", line) for line in told]
+
+    assert [line for line, match in zip(told, held, strict=True) if match is None] == []
+    named = {name for match in held if match is not None for name in match[1].split()}
+    assert sorted(named - tests) == []
+
+
+def test_no_section_of_the_differences_is_empty() -> None:
+    """A heading promises something below it."""
+    headings = [at for at, line in enumerate(DIFFERENCES) if line.startswith("## ")]
+
+    assert len(headings) == 8
+    assert all(DIFFERENCES[at + 2].startswith("- ") for at in headings)

@@ -10,6 +10,7 @@ from world import NOTHING, Transcript, World
 
 from memoryd.jobs.records import Rollout
 from memoryd.memory.config import Config, CurationSettings, MemorySettings
+from memoryd.memory.providers.rules import RulesProvider
 from memoryd.memory.testing import FakeClock
 
 LONG = "the parser of the configuration file is what we are talking about here, again and again "
@@ -127,6 +128,23 @@ def test_a_change_of_topic_is_read_at_once(tmp_path: Path, clock: FakeClock) -> 
     for _ in range(7):
         stop(world, said.user(LONG).assistant(LONG))
     assert len(world.model.requests) == 1
+
+
+def test_what_a_free_provider_is_asked_counts_against_nothing(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """The bound is there for calls that cost: a changed topic is read each time."""
+    world = World(tmp_path, clock, provider=RulesProvider())
+    said = world.transcript()
+
+    read = []
+    for number, topic in enumerate(ENGLISH):
+        stop(world, said.user(topic).assistant(LONG * 3).user(f"and {topic}").assistant(LONG))
+        read.append(world.cursor(said))
+        stop(world, said.user(f"{LONG} {number}").assistant(LONG))
+
+    assert rollout(world, said).extracts == 0
+    assert len(set(read)) > 3
 
 
 def test_two_sessions_are_throttled_each_by_its_own_runs(tmp_path: Path, clock: FakeClock) -> None:
