@@ -49,7 +49,7 @@ def consolidate(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     them.
     """
     store = Store.for_project(place.home, job.project or "")
-    standing = place.ledger.standing_plan(job)
+    standing, why = place.ledger.standing_plan(job), ""
     if standing is not None:
         _apply(job, place, store, standing)
     if standing is None or standing.job != job.id:
@@ -62,8 +62,9 @@ def consolidate(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         plan = _plan(job, place, material, found)
         place.ledger.record_plan(job, plan, found.candidates)
         _apply(job, place, store, plan)
-    outcome = _outcome(job, place)
-    place.ledger.complete_store(job, outcome, empty=outcome == "nothing.changed")
+        why = found.outcome
+    done = _done(job, place)
+    place.ledger.complete_store(job, done or why or "nothing.changed", empty=not done)
 
 
 def propose(place: Workplace, store: Store, job: Job | None) -> tuple[Material, Consolidated]:
@@ -157,9 +158,9 @@ def _move_tag(baseline: Baseline, snapshot: str, made: str | None) -> None:
         baseline.move_snapshot(target, found=found)
 
 
-def _outcome(job: Job, place: Workplace) -> str:
-    """What came of the job, as a code."""
+def _done(job: Job, place: Workplace) -> str:
+    """What came of the job, as a code; "" where it changed nothing."""
     states = {kept.state for kept in place.ledger.records.candidates(job.id)}
     if "applied" in states:
         return "store.consolidated"
-    return "review.pending" if "pending" in states else "nothing.changed"
+    return "review.pending" if "pending" in states else ""

@@ -120,18 +120,40 @@ def test_the_prompt_has_the_index_the_use_and_no_secret(
     assert SECRET not in world.prompts()
 
 
-def test_a_run_that_changes_nothing_says_so_and_moves_the_tag(
-    make_world: Callable[..., World],
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (plan_of(), "nothing.proposed"),
+        (plan_of(merges=[merge("indent", "made-up")]), "nothing.passed"),
+    ],
+)
+def test_a_run_that_changes_nothing_says_why_and_moves_the_tag(
+    make_world: Callable[..., World], said: str, why: str
 ) -> None:
-    """It makes no commit; the empty runs are counted."""
-    world = make_world(plan_of())
+    """It makes no commit; the empty runs are counted, and the last one's reason is kept."""
+    world = make_world(said)
     before = Baseline(world.store()).head()
 
     job = run(world)
 
-    assert job.outcome_code == "nothing.changed"
+    known = world.ledger.consolidations.of(world.store().key)
+    assert job.outcome_code == known.outcome == why
     assert Baseline(world.store()).head() == before == Baseline(world.store()).snapshot()
-    assert world.ledger.consolidations.of(world.store().key).empty_runs == 1
+    assert known.empty_runs == 1
+
+
+def test_a_run_after_which_nothing_changed_asks_no_model_and_says_so(
+    make_world: Callable[..., World],
+) -> None:
+    """Asked for again at once, it is the second empty run."""
+    world = make_world(plan_of())
+    run(world)
+    world.clock.advance(60)
+
+    job = run(world)
+
+    assert (job.outcome_code, len(world.model.requests)) == ("nothing.changed", 1)
+    assert world.ledger.consolidations.of(world.store().key).empty_runs == 2
 
 
 @pytest.mark.parametrize(
