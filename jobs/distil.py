@@ -25,6 +25,7 @@ from memoryd.memory import seams
 from memoryd.memory.apply import apply_plan
 from memoryd.memory.config import Config, load_project
 from memoryd.memory.errors import ConfigError, TranscriptGone
+from memoryd.memory.log import logger
 from memoryd.memory.plan import Plan, SliceRange
 from memoryd.memory.projects import Resolver, excluded
 from memoryd.sessions.stored import StoredMessage
@@ -231,6 +232,7 @@ def _refuse(attempt: _Attempt, refusal: Refusal) -> None:
     ledger, job = attempt.place.ledger, attempt.job
     if refusal.throttled:
         ledger.throttle(job)
+        logger().info("extract.waits", reason=refusal.code)
         return
     while refusal.leaves == "passed over" and (messages := _waiting(attempt)):
         first = ledger.cursor(job.agent, job.session) + 1

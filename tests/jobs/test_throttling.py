@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from world import NOTHING, Transcript, World
 
 from memoryd.jobs.records import Rollout
@@ -278,6 +279,23 @@ def test_a_save_of_its_own_does_not_hold_up_the_end_of_a_session(
 
     assert world.finalize(said).outcome_code == "nothing.durable"
     assert len(world.model.requests) == 1
+
+
+def test_the_log_says_which_gate_sent_an_extract_away(tmp_path: Path, clock: FakeClock) -> None:
+    """Nothing else of it is left: the row is gone, and the count tells no reason."""
+    world = World(tmp_path, clock, [NOTHING])
+    short, steady, saved = (world.transcript(name) for name in ("s1", "s2", "s3"))
+
+    with capture_logs() as logged:
+        stop(world, short.user("Use tabs."))
+        stop(world, steady.user(LONG).assistant(LONG * 2))
+        stop(world, saved.user(LONG).call(*SAVES[0]).assistant(LONG * 2))
+
+    assert [line["reason"] for line in logged if line["event"] == "extract.waits"] == [
+        "extract.too-short",
+        "extract.throttled",
+        "extract.saved-by-agent",
+    ]
 
 
 def test_a_rewritten_transcript_does_not_move_an_old_save(tmp_path: Path, clock: FakeClock) -> None:
