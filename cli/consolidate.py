@@ -33,9 +33,11 @@ REASONS = {
 }
 
 
-@click.command(epilog="Example: memoryd consolidate --now --dry-run")
+@click.command(epilog="Example: memoryd consolidate --dry-run")
 @click.option("--now", is_flag=True, help="Whether it is due or not.")
-@click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would change as a diff, due or not; write nothing."
+)
 @project_option
 @home_option
 @json_option
@@ -52,13 +54,11 @@ def consolidate(now: bool, dry_run: bool, project: str | None, home: Home, as_js
         )
     place = _open(home)
     try:
-        refusal = None if now else _refusal(place, store)
-        if refusal is not None:
-            why = REASONS.get(refusal, refusal)
-            values = {"due": False, "reason": refusal, "job": None, "changes": []}
-            say(values, f"not due: {why}; --now does it all the same", as_json)
-        elif dry_run:
-            _preview(place, store, as_json)
+        refusal = "" if now else _refusal(place, store) or ""
+        if dry_run:
+            _preview(place, store, refusal, as_json)
+        elif refusal:
+            say(_values(refusal), _not_due(refusal), as_json)
         else:
             _work(home, place, store, as_json)
     finally:
@@ -79,7 +79,23 @@ def _refusal(place: Workplace, store: Store) -> str | None:
     return Check(place).refusal(store.key)
 
 
-def _preview(place: Workplace, store: Store, as_json: bool) -> None:
+def _values(refusal: str, **more: Any) -> dict[str, Any]:
+    """What ``--json`` prints; ``refusal`` is the code of the gate that says no, else empty."""
+    return {
+        "due": not refusal,
+        "reason": refusal,
+        "job": None,
+        "changes": [],
+        "candidates": [],
+        **more,
+    }
+
+
+def _not_due(refusal: str) -> str:
+    return f"not due: {REASONS.get(refusal, refusal)}; --now does it all the same"
+
+
+def _preview(place: Workplace, store: Store, refusal: str, as_json: bool) -> None:
     from memoryd.jobs.consolidating import propose
 
     _, found = propose(place, store, None)
@@ -89,8 +105,12 @@ def _preview(place: Workplace, store: Store, as_json: bool) -> None:
         f"{one.decision:<6} {one.statement} ({one.reason}: {one.detail})"
         for one in found.candidates
     ]
-    values = {"due": True, "reason": "", "job": None, "changes": changes}
-    say(values, "\n".join(lines) or "nothing would change", as_json)
+    lines = lines or ["nothing would change"]
+    lines += [_not_due(refusal)] if refusal else []
+    told = ("decision", "reason", "detail", "statement")
+    candidates = [{key: getattr(one, key) for key in told} for one in found.candidates]
+    values = _values(refusal, changes=changes, candidates=candidates)
+    say(values, "\n".join(lines), as_json)
 
 
 def _after(found: Consolidated) -> Iterator[tuple[str, str | None]]:
@@ -118,8 +138,7 @@ def _work(home: Home, place: Workplace, store: Store, as_json: bool) -> None:
     assert made is not None
     run_once(home, place.config, os.environ, only=made.id)
     job = place.ledger.records.job(made.id)
-    values = {"due": True, "reason": "", "job": asdict(job), "changes": []}
-    say(values, _line(job), as_json)
+    say(_values("", job=asdict(job)), _line(job), as_json)
     if job.status != "completed":
         sys.exit(1)
 

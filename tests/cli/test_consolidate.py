@@ -71,9 +71,21 @@ def test_a_dry_run_shows_a_diff_and_writes_nothing(store: Store) -> None:
     assert said.returncode == 0
     assert "+++ b/archive/project/port-again.md" in said.stdout
     assert "archive/project/port-again.md" in [each["path"] for each in as_json["changes"]]
+    assert [each["reason"] for each in as_json["candidates"]] == ["duplicate.notes"]
     assert Baseline(store).head() == before
     assert Baseline(store).changed_paths() == []
     assert json.loads(memoryd(store, "list", "--json").stdout)["jobs"] == []
+
+
+@pytest.mark.slow
+def test_a_dry_run_shows_its_diff_whether_it_is_due_or_not(store: Store) -> None:
+    """And says behind it which gate says no."""
+    said = memoryd(store, "consolidate", "--dry-run").stdout
+    as_json = json.loads(memoryd(store, "consolidate", "--dry-run", "--json").stdout)
+
+    assert said.index("+++ b/archive/project/port-again.md") < said.index("not due: ")
+    assert (as_json["due"], as_json["reason"]) == (False, "consolidation.too-few-sessions")
+    assert as_json["changes"] != []
 
 
 @pytest.mark.slow
