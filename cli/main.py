@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "demo": ("demo", "demo", "Show memoryd at work in a temporary home."),
     "doctor": ("doctor", "doctor", "Find what is wrong and say what to do."),
     "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
+    "events": ("events", "events", "Tell what was remembered, as it happens."),
     "graph": ("graph", "graph", "See how notes are used."),
     "list": ("queue", "list_jobs", "List the newest jobs."),
     "memory": ("memory", "memory", "Read, save, review, delete and undo what is remembered."),

@@ -6,6 +6,7 @@
 | ``POST /v1/ring`` | ``{"rung": true}``; looks into the inbox first, then rings the workers |
 | ``GET /v1/wait?job=ID&seconds=N`` | ``{"held": true}`` once the job is at rest |
 | ``GET /v1/wait?seconds=N`` | the same for the whole queue: nothing runs, nothing is ready |
+| ``GET /v1/events?after=ID&seconds=N`` | ``{"events": [...], "last": ID}``, once there is one |
 
 Every error is ``{"error": "...", "hint": "..."}`` with a fitting status.
 """
@@ -18,7 +19,7 @@ import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -43,6 +44,8 @@ class Answers:
     ring: Callable[[], None]
     #: (job id or None for the whole queue, seconds) -> whether it came to rest in time.
     wait: Callable[[str | None, float], bool]
+    #: (id, seconds) -> the events later than it, once there is one or the time is over.
+    events: Callable[[int, float], list[dict[str, Any]]]
     #: Called when a request's thread ends, so that it closes what it opened.
     done: Callable[[], None]
 
@@ -134,7 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a look."""
-        self._answer({"/v1/status": self._status, "/v1/wait": self._wait})
+        looks = {"/v1/status": self._status, "/v1/wait": self._wait, "/v1/events": self._events}
+        self._answer(looks)
 
     def do_POST(self) -> None:
         """Answer a ring."""
@@ -143,7 +147,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not logged: a ring a second would drown what matters."""
 
-    def _answer(self, routes: dict[str, Callable[[dict[str, list[str]]], dict[str, Any]]]) -> None:
+    def _answer(
+        self, routes: Mapping[str, Callable[[dict[str, list[str]]], dict[str, Any]]]
+    ) -> None:
         path, _, query = self.path.partition("?")
         route = routes.get(path)
         if route is None:
@@ -168,14 +174,15 @@ class _Handler(BaseHTTPRequestHandler):
         return {"rung": True}
 
     def _wait(self, query: dict[str, list[str]]) -> dict[str, Any]:
-        try:
-            seconds = float(query.get("seconds", ["60"])[0])
-        except ValueError as error:
-            raise UsageError("seconds must be a number") from error
-        if not 0 <= seconds <= WAIT_LIMIT_SECONDS:
-            raise UsageError(f"seconds must be between 0 and {WAIT_LIMIT_SECONDS:g}")
         job = query.get("job", [None])[0]
-        return {"held": self.server.answers.wait(job, seconds)}
+        return {"held": self.server.answers.wait(job, _seconds(query, "60"))}
+
+    def _events(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        told = query.get("after", ["0"])[0]
+        if not (told.isascii() and told.isdigit() and len(told) < 19):
+            raise UsageError("after must be the id of an event")
+        found = self.server.answers.events(int(told), _seconds(query, "0"))
+        return {"events": found, "last": found[-1]["id"] if found else int(told)}
 
     def _send(self, status: HTTPStatus, content: dict[str, Any]) -> None:
         from memoryd.memory.scanner import redact_all
@@ -193,6 +200,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _sent_a_body(self) -> bool:
         length = self.headers.get("Content-Length", "0").strip()
         return length != "0" or "Transfer-Encoding" in self.headers
+
+
+def _seconds(query: dict[str, list[str]], otherwise: str) -> float:
+    """How long a request may wait. Raises ``UsageError``."""
+    try:
+        seconds = float(query.get("seconds", [otherwise])[0])
+    except ValueError as error:
+        raise UsageError("seconds must be a number") from error
+    if not 0 <= seconds <= WAIT_LIMIT_SECONDS:
+        raise UsageError(f"seconds must be between 0 and {WAIT_LIMIT_SECONDS:g}")
+    return seconds
 
 
 def _peer_uid(connection: socket.socket) -> int | None:

@@ -45,6 +45,12 @@ class Client:
         answer = self._ask("GET", "/v1/wait?" + urlencode(query), seconds + _MARGIN_SECONDS)
         return None if answer is None else bool(answer.get("held"))
 
+    def events(self, after: int, seconds: float) -> list[dict[str, Any]] | None:
+        """The events later than the id ``after``; waits up to ``seconds`` for one."""
+        query = urlencode({"after": after, "seconds": f"{seconds:g}"})
+        answer = self._ask("GET", "/v1/events?" + query, seconds + _MARGIN_SECONDS)
+        return None if answer is None else list(answer.get("events", ()))
+
     def _ask(self, method: str, path: str, timeout: float) -> dict[str, Any] | None:
         connection = _Connection(self.path, timeout)
         try:

@@ -151,7 +151,7 @@ class Daemon:
         )
         self.api = Api(
             self.home.socket(self.environ),
-            Answers(self.status, self._on_ring, self._wait, self.place.close),
+            Answers(self.status, self._on_ring, self._wait, self._events, self.place.close),
         )
 
     def _duties(self) -> Schedule:
@@ -258,6 +258,11 @@ class Daemon:
             return now is None or now.at_rest
 
         return self.endings.wait(at_rest, seconds)
+
+    def _events(self, after: int, seconds: float) -> list[dict[str, Any]]:
+        events = self.place.ledger.events
+        self.endings.wait(lambda: events.last_id() > after, seconds)
+        return [asdict(each) for each in events.after(after)]
 
     # -- duties ----------------------------------------------------------------------------------
 

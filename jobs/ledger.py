@@ -55,6 +55,7 @@ from memoryd.jobs.budget import Budget
 from memoryd.jobs.consolidations import Consolidations
 from memoryd.jobs.database import Database
 from memoryd.jobs.envelope import session_is_secret
+from memoryd.jobs.events import Events
 from memoryd.jobs.job import (
     KINDS,
     Job,
@@ -118,6 +119,7 @@ class Ledger:
         self.budget = Budget(self.db, clock)
         self.breakers = Breakers(self.db, clock)
         self.consolidations = Consolidations(self.db)
+        self.events = Events(self.db)
         self.usage = Usage(self.db, clock)
         self.alive: Callable[[], Iterable[Job]] = tuple
         self._rng = random.Random()
@@ -567,6 +569,7 @@ class Ledger:
             candidates_kept.settle(
                 self.db, part, changed=changed, appended=appended, forgotten=forgotten
             )
+            self.events.saved(job, part, now)
             if outcome is not None:
                 self._end_attempt(job, "completed", outcome, now)
         seams.reach("cursor.advanced")
@@ -585,7 +588,8 @@ class Ledger:
         forgot meanwhile. One transaction; raises
         ``LeaseLost`` when the fence no longer matches, and then nothing is recorded.
         """
-        with self._fenced(sql.PROGRESS, job, now=self.clock.now_ms()):
+        now = self.clock.now_ms()
+        with self._fenced(sql.PROGRESS, job, now=now):
             self.db.change(
                 "delete from plan where serial_key = :serial_key and job_id = :planned",
                 serial_key=job.serial_key,
@@ -594,6 +598,7 @@ class Ledger:
             candidates_kept.settle(
                 self.db, plan.scope, changed=changed, appended=(), forgotten=forgotten
             )
+            self.events.saved(job, plan.scope, now)
         seams.reach("plan.finished")
 
     def complete_store(self, job: Job, outcome: str, *, empty: bool) -> None:

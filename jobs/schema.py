@@ -183,6 +183,13 @@ create table usage (
     primary key (store, note)
 ) without rowid;
 
+create table event (
+    id integer primary key,
+    at bigint not null,
+    kind text not null,
+    body text not null
+);
+
 create table consolidation (
     store text primary key,
     last_run_at bigint not null default 0,

@@ -31,6 +31,7 @@ class Daemon:
     fault: Exception | None = None
     endings: Endings = field(default_factory=Endings)
     at_rest: bool = False
+    told: list[dict[str, Any]] = field(default_factory=list)
     waited: list[tuple[str | None, float]] = field(default_factory=list)
     waiting: threading.Event = field(default_factory=threading.Event)
     done: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -44,6 +45,12 @@ class Daemon:
     def ring(self) -> None:
         """Count."""
         self.rings += 1
+
+    def events(self, after: int, seconds: float) -> list[dict[str, Any]]:
+        """Those that were told, once there is one."""
+        self.waiting.set()
+        self.endings.wait(lambda: any(each["id"] > after for each in self.told), seconds)
+        return [each for each in self.told if each["id"] > after]
 
     def wait(self, job: str | None, seconds: float) -> bool:
         """Wait as the daemon does: until something ends."""
@@ -71,7 +78,7 @@ def daemon() -> Daemon:
 def path(folder: Path, daemon: Daemon) -> Iterator[Path]:
     """A listening socket."""
     path = folder / "run" / "memoryd.sock"
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.done.release)
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.done.release)
     served = Api(path, answers)
     served.start()
     yield path
@@ -131,6 +138,23 @@ def test_who_waits_is_answered_when_it_has_come_to_rest(path: Path, daemon: Daem
     assert Client(path).wait(None, 0) is True
 
 
+def test_who_listens_hears_of_an_event_at_once_and_goes_on_from_it(
+    path: Path, daemon: Daemon
+) -> None:
+    """By its id; nobody polls, and nothing is heard twice."""
+    heard: list[Any] = []
+    listener = threading.Thread(target=lambda: heard.append(Client(path).events(0, 30)))
+    listener.start()
+    assert daemon.waiting.wait(5)
+
+    daemon.told.append({"id": 7, "kind": "memory.saved"})
+    daemon.endings.rang()
+    listener.join()
+
+    assert heard == [[{"id": 7, "kind": "memory.saved"}]]
+    assert Client(path).events(7, 0) == []
+
+
 def test_a_wait_ends_in_time_and_with_the_daemon(path: Path, daemon: Daemon) -> None:
     """The answer is then that it did not come to rest."""
     assert Client(path).wait(None, 0) is False
@@ -150,6 +174,9 @@ def test_a_wait_ends_in_time_and_with_the_daemon(path: Path, daemon: Daemon) -> 
         ("GET", "/v1/wait?seconds=nan", 400, "between 0 and 3600"),
         ("GET", "/v1/wait?seconds=-1", 400, "between 0 and 3600"),
         ("GET", "/v1/wait?seconds=1e9", 400, "between 0 and 3600"),
+        ("GET", "/v1/events?after=last", 400, "the id of an event"),
+        ("GET", "/v1/events?after=-1", 400, "the id of an event"),
+        ("GET", "/v1/events?seconds=1e9", 400, "between 0 and 3600"),
         ("GET", "/v1/wait?job=nobody", 400, "no job ends in nobody"),
     ],
 )
@@ -224,7 +251,7 @@ def test_a_client_that_hangs_up_does_no_harm(
 
 def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
     """A socket without a listener, and any other file in its place."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
     path = folder / "memoryd.sock"
     path.write_text("left over")
 
@@ -238,7 +265,7 @@ def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
 
 def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> None:
     """Stop is safe unstarted, twice, and where somebody removed the socket."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
     served = Api(folder / "memoryd.sock", answers)
     served.stop()
     for _ in range(20):
@@ -255,7 +282,7 @@ def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> No
 
 def test_a_path_that_cannot_be_bound_is_an_error_of_ours(folder: Path, daemon: Daemon) -> None:
     """A folder in the socket's place."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
     (folder / "memoryd.sock" / "x").mkdir(parents=True)
 
     with pytest.raises(HomeError, match="cannot be opened"):
@@ -266,7 +293,7 @@ def test_a_folder_of_another_user_is_refused(
     folder: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they made in a temp folder could be changed by them at any time."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, lambda: None)
+    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
 
     with pytest.raises(HomeError, match="belongs to user"):
