@@ -32,16 +32,11 @@ def object_id(kind: str, data: bytes) -> bytes:
 
 def parse(data: bytes) -> Entries:
     """The entries of a tree. Raises ``ValueError`` when these bytes are none."""
-    found: Entries = {}
-    at = 0
-    for match in _ENTRY.finditer(data):
-        if match.start() != at:
-            break
-        found[match[2]] = (match[1], match[3])
-        at = match.end()
-    if at != len(data):
+    found = _ENTRY.findall(data)
+    # Together as long as the whole: nothing is between them.
+    if sum(len(mode) + len(name) + 22 for mode, name, _ in found) != len(data):
         raise ValueError("not a tree")
-    return found
+    return {name: (mode, made) for mode, name, made in found}
 
 
 def serialise(entries: Entries) -> bytes:
