@@ -22,7 +22,7 @@ from memoryd.memory.pairs import telling_words
 from memoryd.memory.plan import Operation
 from memoryd.memory.proposals import FactProposal, to_json
 from memoryd.memory.text import fold
-from memoryd.memory.values import loses, sense_key
+from memoryd.memory.values import loses, opposes, sense_key, turns
 
 _LINE_CHARACTERS = 500
 #: In an episode a number of fewer characters may be a count of what it tells of.
@@ -77,6 +77,7 @@ def _promote(desk: Desk, draft: NoteDraft) -> None:
         (n for n in desk.material.notes if (n.type, n.name) == (draft.type, draft.name)), None
     )
     kept = _proposal(draft, met, desk.material.now_ms)
+    _require_agreement(desk, draft, met, kept)
     if met is not None:
         desk.require_untouched([met])
         desk.require_ours([met], kept)
@@ -87,6 +88,16 @@ def _promote(desk: Desk, draft: NoteDraft) -> None:
     else:
         _append(desk, draft, met)
     desk.count(promoted=1)
+
+
+def _require_agreement(desk: Desk, draft: NoteDraft, met: Note | None, kept: str) -> None:
+    """Leave to a person what says the opposite of a note: no model's word outweighs theirs."""
+    said = [line for line in (draft.description, *draft.content.splitlines()) if line.strip()]
+    for note in desk.material.notes:
+        lines = (note.description, *note.body.splitlines())
+        against = any(opposes(line, one) for line in lines if line.strip() for one in said)
+        if against or (note == met and turns(note.body, draft.content)):
+            raise No("conflict", f"{note.path} says otherwise", decision="review", draft=kept)
 
 
 def _is_mostly_new(text: str, told: str) -> bool:
@@ -108,7 +119,7 @@ def _proposal(draft: NoteDraft, met: Note | None, now_ms: int) -> str:
 
 def _require_news(desk: Desk, present: Sequence[Note], description: str, content: str) -> None:
     for note in present:
-        if says_same(note, description, content):
+        if says_same(note, content or description):
             raise No("same", f"{note.path} says the same")
 
 

@@ -18,9 +18,9 @@ from memoryd.memory.notes import ARCHIVE, Note, file_name
 from memoryd.memory.plan import Operation
 from memoryd.memory.policy import Candidate, Decision, reason_text
 from memoryd.memory.scanner import redact, verdicts
-from memoryd.memory.text import clip, fold
+from memoryd.memory.text import clip, fold, words
 from memoryd.memory.theirs import has_secret
-from memoryd.memory.values import distinct_values, holds, sense_key
+from memoryd.memory.values import distinct_values, holds, names, sense_key
 
 _STATEMENT_CHARACTERS = 500
 _DETAIL_CHARACTERS = 200
@@ -140,11 +140,18 @@ class Desk:
                 raise No("forgotten")
 
     def require_evidence(self, text: str, *, least: int = 1) -> None:
-        """Refuse a number, path or name of ``least`` characters that nothing shown holds."""
+        """Refuse a number, path or name of ``least`` characters that nothing shown holds.
+
+        ``least`` 1: words with a capital too, such as a product nobody spoke of.
+        """
         told = self.material.told
         for value in sorted(distinct_values(text)):
             if len(value) >= least and not holds(told, value):
                 raise No("evidence.not-found", "it names a value that nothing shown holds")
+        spoken = set(words(told))
+        for name in sorted(names(text)) if least == 1 else ():
+            if not spoken.issuperset(words(name)):
+                raise No("evidence.not-found", "it names something that nothing shown names")
 
     def require_mode(self, draft: str) -> None:
         """Leave to a person what the curation mode leaves to them."""

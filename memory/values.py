@@ -6,6 +6,7 @@ import re
 
 from memoryd.memory.text import statement_key, words
 
+_NAME = re.compile(r"(?<=[^\s.!?:;…\-*•#>\"'`(])\s+([A-Z][\w'’-]*\w)")
 _BACKTICKED = re.compile(r"`([^`\n]{1,120})`")
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>\"'`«»]+")
 _NUMBER = re.compile(r"\d")
@@ -47,6 +48,11 @@ def shrinks(old: str, new: str) -> bool:
     """Whether ``new`` lacks more than a quarter of the words of ``old``, each counted once."""
     before, after = set(words(old)), set(words(new))
     return len(before - after) * 4 > len(before)
+
+
+def names(text: str) -> frozenset[str]:
+    """Words with a capital that begin no sentence, where the script has capitals."""
+    return frozenset(_NAME.findall(text))
 
 
 def loses(old: str, new: str) -> bool:

@@ -305,3 +305,43 @@ def test_one_episode_a_run(home: Home) -> None:
 
     assert reasons(done) == ["policy.passed", "cap"]
     assert done.counts.episodes == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("Always push to main directly.", "conflict"),
+        ("The project uses Redis for its cache.", "evidence.not-found"),
+    ],
+)
+def test_a_promotion_says_nothing_that_a_note_forbids_and_names_nothing_new(
+    home: Home, content: str, reason: str
+) -> None:
+    """The opposite waits for a person; what nobody spoke of is refused."""
+    store = store_with(
+        home,
+        {
+            "feedback/main": "Never push to main directly.",
+            "project/cache": "The project uses a cache for its pages.",
+        },
+    )
+    plan = proposed(promote=[
+        {"type": "feedback", "name": "p2", "description": content, "content": content}
+    ])  # fmt: skip
+
+    done = decided(gathered(store), plan)
+
+    assert (reasons(done), done.operations) == ([reason], ())
+
+
+def test_a_promotion_onto_a_note_does_not_turn_it_around(home: Home) -> None:
+    """A person decides."""
+    store = store_with(home, {"feedback/use-uv": "Use uv for packages, not pip."})
+    plan = proposed(promote=[
+        {"type": "feedback", "name": "use-uv", "description": "Use pip", "content": "Use pip."}
+    ])  # fmt: skip
+
+    done = decided(gathered(store), plan)
+
+    assert (reasons(done), done.operations) == (["conflict"], ())
+    assert done.candidates[0].decision == "review"
