@@ -18,6 +18,7 @@ from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
+    from memoryd.jobs.ledger import Ledger
     from memoryd.memory.listing import Listed
     from memoryd.memory.notes import Note
     from memoryd.memory.store import Store
@@ -115,6 +116,7 @@ def undo(reference: str, home: Home, as_json: bool) -> None:
     from memoryd.memory.undo import undo as take_back
 
     ledger, _ = open_queue(home)
+    _require_written(ledger, reference)
     undone = take_back(home, reference, clock=SystemClock(), evidence=ledger.records.evidence)
     lines = [
         f"{store}: {commit[:10]}"
@@ -123,6 +125,18 @@ def undo(reference: str, home: Home, as_json: bool) -> None:
     ]
     lines.append(f"`memoryd memory undo {undone.id[-8:]}` takes this back")
     say(asdict(undone), "\n".join(["undone, as new commits", *lines]), as_json)
+
+
+def _require_written(ledger: Ledger, reference: str) -> None:
+    """Say so where ``reference`` is a job that wrote nothing. Raises ``UsageError``."""
+    nothing = {"completed": "nothing", "cancelled": "nothing", "failed": "nothing yet"}
+    jobs = ledger.records.ending(reference)
+    if len(jobs) == 1 and jobs[0].status in nothing and not ledger.records.wrote(jobs[0].id):
+        what = nothing[jobs[0].status]
+        raise UsageError(
+            f"job {jobs[0].id[-8:]} wrote {what}",
+            hint=f"`memoryd show {jobs[0].id[-8:]}` tells what it read",
+        )
 
 
 def _find(store: Store, name: str) -> Note:

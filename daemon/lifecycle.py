@@ -41,6 +41,7 @@ from memoryd.memory.errors import (
     HomeLocked,
     LeaseLost,
     MemorydError,
+    StoreDetached,
     StoreHeld,
 )
 from memoryd.memory.home import Home
@@ -129,7 +130,8 @@ class Daemon:
         )
         # A new process has new keys and perhaps a new configuration: ask again.
         self.place.ledger.breakers.resume(config.provider.name)
-        self.place.ledger.wake(StoreHeld.code)  # the notes may be back since
+        # The notes may be back since.
+        self.place.ledger.wake(StoreHeld.code, StoreDetached.code)
         self.keeper = LeaseKeeper(self.place.ledger, self.clock, config.queue.heartbeat_seconds)
         self.stores = StoreKeeper(
             self.home,
@@ -240,7 +242,7 @@ class Daemon:
 
     def _on_released(self, key: str) -> None:
         """A store is held no more: its jobs go on."""
-        self.place.ledger.wake(StoreHeld.code)
+        self.place.ledger.wake(StoreHeld.code, StoreDetached.code)
         self.doorbell.ring()
 
     def _on_ring(self) -> None:

@@ -125,7 +125,8 @@ def _plan(job: Job, place: Workplace, material: Material, found: Consolidated) -
         place.calls.provider.name,
         found.operations,
         found.subject,
-        material.snapshot,
+        # What no model was asked about is still to be seen by one.
+        material.snapshot if place.calls.provider.consolidates else "",
         material.now_ms,
     )
 

@@ -268,7 +268,8 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
         first = ledger.cursor(job.agent, job.session) + 1
         ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
         return
-    chunks = slice_of(shown, attempt.resolver.resolve(attempt.cwd).key)
+    project = attempt.resolver.resolve(attempt.cwd).key
+    chunks = slice_of(shown, project, attempt.place.clock.now_ms())
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
     ledger.begin_slice(job, first, last.seq, last.project)
     take_in_edits(attempt.place, {message.project for chunk in chunks for message in chunk})

@@ -393,10 +393,11 @@ class Ledger:
         ):
             self._end_attempt(job, "snoozed", reason, now)
 
-    def wake(self, reason: str) -> int:
-        """What the snoozed jobs with this reason waited for has come: how many run now."""
+    def wake(self, *reasons: str) -> int:
+        """What the snoozed jobs with these reasons waited for has come: how many run now."""
+        now = self.clock.now_ms()
         with self.db.writing():
-            return self.db.change(sql.WAKE_WAITING, reason=reason, now=self.clock.now_ms())
+            return sum(self.db.change(sql.WAKE_WAITING, reason=one, now=now) for one in reasons)
 
     def release(self, job: Job) -> None:
         """Give the job back at no cost: a drain ran out of time. Raises ``LeaseLost``."""

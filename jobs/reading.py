@@ -34,6 +34,8 @@ from memoryd.sessions.stored import StoredMessage
 SLICE_CHUNKS = 8
 #: Kept free of a slice's limit for deciding, writing and committing.
 WRITING_SECONDS = 60.0
+#: How far an agent's clock may be ahead of ours.
+CLOCKS_DIFFER_MS = 300_000
 #: Existing notes shown with a chunk.
 NOTES_SHOWN = 5
 
@@ -47,13 +49,25 @@ class Read:
     stopped: Exception | None
 
 
-def slice_of(messages: Sequence[StoredMessage], project: str) -> list[tuple[SliceMessage, ...]]:
+def slice_of(
+    messages: Sequence[StoredMessage], project: str, now_ms: int
+) -> list[tuple[SliceMessage, ...]]:
     """The chunks of the next slice: the first ``messages`` that fill at most ``SLICE_CHUNKS``.
 
-    ``project`` is the key for what was said in no directory that is known.
+    ``project`` is the key for what was said in no directory that is known. What claims to have been
+    said after ``now_ms`` was said nobody knows when: it must not outrank what is said from now on.
     """
+    latest = now_ms + CLOCKS_DIFFER_MS
     labelled = [
-        SliceMessage(f"m{number}", m.seq, m.id, m.role, m.text, m.at_ms, m.project or project)
+        SliceMessage(
+            f"m{number}",
+            m.seq,
+            m.id,
+            m.role,
+            m.text,
+            None if m.at_ms is None or m.at_ms > latest else min(m.at_ms, now_ms),
+            m.project or project,
+        )
         for number, m in enumerate(messages, start=1)
     ]
     return prompt.chunks(labelled)[:SLICE_CHUNKS]

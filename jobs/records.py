@@ -88,18 +88,35 @@ class Records:
         exact = self.find(identifier.lower())
         if exact is not None:
             return exact
-        rows = self.db.rows(
-            f"select {COLUMNS} from job where id like :ending limit 2",
-            ending="%" + identifier.lower(),
-        )
-        if not rows:
+        found = self.ending(identifier)
+        if not found:
             raise _unknown(identifier)
-        if len(rows) > 1:
+        if len(found) > 1:
             raise UsageError(
                 f"more than one job has an id that ends with {identifier!r}",
                 hint="type more of it; `memoryd list --json` shows whole ids",
             )
-        return job_from_row(rows[0])
+        return found[0]
+
+    def ending(self, identifier: str) -> list[Job]:
+        """At most two jobs whose ids end so; none for what cannot be an ending."""
+        if not _ID_ENDING.fullmatch(identifier):
+            return []
+        rows = self.db.rows(
+            f"select {COLUMNS} from job where id like :ending limit 2",
+            ending="%" + identifier.lower(),
+        )
+        return [job_from_row(row) for row in rows]
+
+    def wrote(self, job_id: str) -> bool:
+        """Whether anything of the job reached a store."""
+        return bool(
+            self.db.rows(
+                "select 1 from candidate where job_id = :id and state in"
+                " ('planned', 'applied', 'appended', 'changed') limit 1",
+                id=job_id,
+            )
+        )
 
     def find(self, identifier: str) -> Job | None:
         """The job with exactly this id; None when it was pruned or never was."""

@@ -56,7 +56,7 @@ def asked(
         )
     made = Asked(
         kind,
-        line("name", name, _NAME_CHARACTERS),
+        note_name(name),
         None if description is None else line("description", description, _DESCRIPTION_CHARACTERS),
         None if content is None else _text("content", content),
         items(tags),
@@ -82,6 +82,17 @@ def line(key: str, value: object, most: int = _NAME_CHARACTERS) -> str:
         raise UsageError(
             f"{key} has {len(text)} characters", hint=f"it is one line of at most {most}"
         )
+    return text
+
+
+def note_name(value: object) -> str:
+    """``value`` as the name of a note. Raises ``UsageError`` for a blank one and one with a slash.
+
+    A slash parts the type from the name wherever a note is named.
+    """
+    text = line("name", value)
+    if "/" in text or "\\" in text:
+        raise UsageError("a name has no slash in it", hint="write it with hyphens")
     return text
 
 

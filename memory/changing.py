@@ -110,7 +110,11 @@ class Change:
             self._keep(path)
         self._write()
         lines = self._lift()
-        made = self._commit(title, trailers, authors, lines)
+        try:
+            made = self._commit(title, trailers, authors, lines)
+        except StoreError:
+            self._write_back()
+            raise
         self.store.refresh_index()
         record_project(self.store)
         return made
@@ -145,6 +149,14 @@ class Change:
                     self._replace(back, self._after[back], self._before[back])
                 raise StoreError(f"{path} changed at this moment", hint="look at it, then retry")
             seams.reach("store.replaced")
+
+    def _write_back(self) -> None:
+        """What could not be committed is not left to be taken for a person's edit."""
+        head = self.baseline.files(None, *self._after)
+        for path in reversed(self._after):
+            data = self._after[path]
+            if head.get(path) != (None if data is None else blob_id(data)):
+                self._replace(path, data, self._before[path])
 
     def _replace(self, path: str, found: bytes | None, data: bytes | None) -> bool:
         digest = None if found is None else sha256(found)

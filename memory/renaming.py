@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from memoryd.memory import header, notes
-from memoryd.memory.asking import line
+from memoryd.memory.asking import note_name
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.changing import WAIT_SECONDS, Change, Planned, lift, none_planned
 from memoryd.memory.clock import Clock
@@ -58,7 +58,7 @@ def rename_note(
     or holds a secret; ``NoteError`` when the note cannot be parsed; ``StoreBusy`` and
     ``BaselineError``.
     """
-    wanted = line("name", new_name)
+    wanted = note_name(new_name)
     if "secret" in verdicts(wanted):
         raise UsageError("the new name holds a secret", hint="choose another")
     with Heads(store) as heads, store.writer_lock(WAIT_SECONDS):

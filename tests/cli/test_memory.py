@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from click.testing import CliRunner
 from processes import PNPM, TABS, World
+
+from memoryd.cli.main import cli
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.errors import UsageError
+from memoryd.memory.home import Home
+from memoryd.memory.testing import FakeClock
 
 
 def _distil(world: World, *said: str, session: str = "s-1") -> str:
@@ -67,3 +74,19 @@ def test_undo_of_what_was_changed_since_does_nothing_and_says_so(world: World) -
     assert done.returncode == 1
     assert path in done.stderr
     assert edited.read_text().endswith("Mine.\n")
+
+
+def test_a_job_that_wrote_nothing_has_nothing_to_undo(home: Home) -> None:
+    """It is told from a job that does not exist."""
+    ledger = Ledger(home.ledger, home.uuid(), FakeClock()).open()
+    made = ledger.enqueue(
+        "finalize", "codex", "s", cutoff=1, transcript="/t", cwd="/", trigger="cli"
+    ).job
+    claimed = ledger.claim("w")
+    assert made is not None and claimed is not None
+    ledger.complete(claimed, "nothing.durable")
+
+    done = CliRunner().invoke(cli, ["--home", str(home.root), "memory", "undo", made.id])
+
+    assert isinstance(done.exception, UsageError)
+    assert "wrote nothing" in done.exception.message

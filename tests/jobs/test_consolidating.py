@@ -367,3 +367,22 @@ def test_a_store_from_which_most_vanished_waits_for_a_person(
 
     assert (job.shown_status, job.wait_reason) == ("waiting", "store.held")
     assert world.model.requests == []
+
+
+def test_what_the_rules_went_over_is_still_to_be_seen_by_a_model(
+    make_world: Callable[..., World],
+) -> None:
+    """The tag marks what a model has seen: a provider chosen later is asked about all of it."""
+    world = make_world(plan_of())
+    world.provider = RulesProvider()
+    world.restart()
+    run(world)
+    before = Baseline(world.store()).snapshot()
+    world.provider = world.model
+    world.restart()
+    world.clock.advance(60)
+
+    run(world)
+
+    assert before is None
+    assert len(world.model.requests) == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from world import World, answer, fact
 
+from memoryd.memory.clock import iso
 from memoryd.memory.providers.base import Request
 from memoryd.memory.testing import FakeClock
 
@@ -77,3 +78,20 @@ def test_words_that_an_agent_cut_from_its_transcript_are_read_all_the_same(world
     world.finalize(said.user(THIRD))
 
     assert world.bodies() == sorted(EVERY)
+
+
+def test_a_transcript_from_the_future_does_not_outrank_what_is_said_now(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """An agent's clock a year ahead: its words have no time, and today's supersede them by review."""
+    world = World(tmp_path, clock, [reply])
+    said = world.transcript()
+    said.at_ms = clock.now_ms() + 365 * 24 * 3_600_000
+    world.finalize(said.user(FIRST))
+    (note,) = world.store().notes()
+    near = world.transcript("s2")
+    near.at_ms = clock.now_ms() + 30_000
+    world.finalize(near.user(SECOND))
+
+    assert note.valid_from is None
+    assert {n.valid_from for n in world.store().notes()} == {None, iso(clock.now_ms())}

@@ -619,3 +619,22 @@ def test_a_profile_holds_no_notes(home: Home, clock: FakeClock) -> None:
     """Its files are lines."""
     with pytest.raises(UsageError, match="a profile holds no notes"):
         save(Store.for_profile(home, "me"), clock)
+
+
+@pytest.mark.parametrize("name", ["a/b", "user/zz", "bad/../x", "a\\b"])
+def test_a_name_with_a_slash_is_refused(store: Store, clock: FakeClock, name: str) -> None:
+    """A slash parts the type from the name: such a note could not be named."""
+    with pytest.raises(UsageError, match="no slash"):
+        save(store, clock, name=name)
+
+
+def test_a_save_that_cannot_be_committed_leaves_no_file(store: Store, clock: FakeClock) -> None:
+    """It would be taken for a person's edit a minute later."""
+    save(store, clock, name="first")
+    (store.git_dir / "refs" / "heads" / "main.lock").write_bytes(b"")
+
+    with pytest.raises(StoreError):
+        save(store, clock, name="second", description="Other", content="Quite another thing.")
+
+    assert [path for path in store.paths() if "second" in path] == []
+    assert Baseline(store).changed_paths() == []

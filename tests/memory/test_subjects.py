@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from memoryd.memory.baseline import blob_id
 from memoryd.memory.subjects import OURS, THEIRS, done
 
-BEFORE = ("user/a.md", "user/b.md", "tombstones.jsonl")
+BEFORE = {
+    "user/a.md": blob_id(b"a"),
+    "user/b.md": blob_id(b"b"),
+    "tombstones.jsonl": blob_id(b""),
+}
 
 
 @pytest.mark.parametrize(
@@ -17,6 +22,8 @@ BEFORE = ("user/a.md", "user/b.md", "tombstones.jsonl")
         ({"user/a.md": None}, "remove a"),
         ({"project/a.md": b"", "user/a.md": None}, "move a"),
         ({"archive/user/a.md": b"", "user/a.md": None}, "archive a"),
+        ({"user/better.md": b"a", "user/a.md": None}, "move a to better"),
+        ({"user/A.md": b"a", "user/a.md": None}, "move a to A"),
         ({"archive/user/old.md": b""}, "archive old"),
         (
             {"user/c.md": b"", "archive/user/a.md": b"", "user/a.md": None, "user/b.md": b"x"},
