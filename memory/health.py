@@ -66,7 +66,8 @@ def suspicious_notes(store: Store) -> Iterator[Finding]:
 
 
 def _scanned(store: Store, path: str, text: str) -> Iterator[Finding]:
-    found = {(each.verdict, each.pattern) for each in scan(text)}
+    # A byte order mark at the start of a file is one of the ways to write UTF-8.
+    found = {(each.verdict, each.pattern) for each in scan(text.removeprefix("\ufeff"))}
     place = redact(str(store.root / path))[0]
     if secrets := sorted(pattern for verdict, pattern in found if verdict == "secret"):
         what = f"{place} holds a secret ({', '.join(secrets)})"

@@ -169,3 +169,18 @@ def test_no_section_of_the_differences_is_empty() -> None:
 
     assert len(headings) == 8
     assert all(DIFFERENCES[at + 2].startswith("- ") for at in headings)
+
+
+def test_the_answers_shown_to_who_writes_a_provider_are_answers() -> None:
+    """Each JSON of docs/providers.md is read without a refusal."""
+    from memoryd.memory.consolidation import parse_proposals
+    from memoryd.memory.facts import parse_answer
+
+    text = (ROOT / "docs" / "providers.md").read_text()
+    facts, plan = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    answer, proposals = parse_answer(facts), parse_proposals(plan)
+
+    assert (answer.whole, len(answer.facts), answer.refused) == (True, 1, ())
+    assert answer.facts[0].relation.name == "staging-database"
+    assert (proposals.whole, proposals.refused) == (True, ())
+    assert proposals.merges and proposals.episodes and proposals.promotions

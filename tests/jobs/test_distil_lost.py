@@ -83,7 +83,7 @@ def test_words_that_an_agent_cut_from_its_transcript_are_read_all_the_same(world
 def test_a_transcript_from_the_future_does_not_outrank_what_is_said_now(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    """An agent's clock a year ahead: its words have no time, and today's supersede them by review."""
+    """An agent's clock a year ahead: its words have no time."""
     world = World(tmp_path, clock, [reply])
     said = world.transcript()
     said.at_ms = clock.now_ms() + 365 * 24 * 3_600_000
