@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 VERSION = 1
-AGENTS = ("claude-code", "codex")
+AGENTS = ("claude-code", "codex", "gemini-cli", "qwen-code", "cursor")
 EVENTS = ("session-end", "stop", "pre-compact")
 SWITCHES = (
     "MEMORYD_DISABLE",
@@ -163,18 +163,21 @@ def _scanner() -> "Callable[[str, int], tuple[object, int]]":
 def envelope(agent: str, event: str, said: dict[str, object]) -> dict[str, object]:
     """The envelope for what the agent ``said``: six of its keys, typed and bounded, no others.
 
-    Raises ``Refused`` for a sub-agent's event (it names its parent's session) and where no usable
-    session id is given or can be read off the transcript's name.
+    Cursor calls the session a conversation and the directory a workspace's root. Raises ``Refused``
+    for a sub-agent's event (it names its parent's session), for a background agent's, and where no
+    usable session id is given or can be read off the transcript's name.
     """
     if str(said.get("hook_event_name")).startswith("Subagent"):
         raise Refused("event.subagent")
-    cwd = _path(said.get("cwd"), "")
+    if said.get("is_background_agent") is True:
+        raise Refused("event.background")
+    cwd = _path(said.get("cwd"), "") or _first_root(said.get("workspace_roots"))
     transcript = _path(said.get("transcript_path"), cwd or "")
     return {
         "version": VERSION,
         "agent": agent,
         "event": event,
-        "session": _session(said.get("session_id"), transcript),
+        "session": _session(said.get("session_id") or said.get("conversation_id"), transcript),
         "transcript": transcript,
         "cwd": cwd,
         "reason": _code(said.get("reason")) or _code(said.get("trigger")),
@@ -200,6 +203,10 @@ def _id_in_name(transcript: str) -> str:
     if not hexadecimal or [len(part) for part in parts] != [8, 4, 4, 4, 12]:
         raise Refused("session.missing")
     return stem
+
+
+def _first_root(roots: object) -> str | None:
+    return _path(roots[0], "") if isinstance(roots, list) and roots else None
 
 
 def _is_id(text: str, limit: int) -> bool:

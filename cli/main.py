@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "enqueue": ("enqueue", "enqueue", "Have a session distilled."),
     "events": ("events", "events", "Tell what was remembered, as it happens."),
     "graph": ("graph", "graph", "See how notes are used."),
+    "integrate": ("integrate", "integrate", "Have your agents tell memoryd of their sessions."),
     "list": ("queue", "list_jobs", "List the newest jobs."),
     "memory": ("memory", "memory", "Read, save, review, delete and undo what is remembered."),
     "prune": ("queue", "prune", "Delete old finished jobs."),

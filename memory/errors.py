@@ -8,6 +8,7 @@
     ├── ConfigError                   the configuration cannot be used (``run`` exits 78)
     ├── HomeError                     the home cannot be made, read or written
     │   └── HomeLocked                another process holds the home's lock
+    ├── IntegrationError              an agent's settings cannot be read or edited
     ├── ServiceError                  systemd or launchd refused, failed or is missing
     ├── LedgerError                   the ledger cannot be used
     ├── HistoryError                  the session history cannot be used
@@ -94,6 +95,12 @@ class ServiceError(MemorydError):
     """The service file or the program that manages services (systemd, launchd) cannot be used."""
 
     code = "service.failed"
+
+
+class IntegrationError(MemorydError):
+    """The settings of an agent cannot be read, understood or edited. They are left as they are."""
+
+    code = "integration.failed"
 
 
 class LedgerError(MemorydError):

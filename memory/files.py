@@ -54,12 +54,18 @@ def make_directory(path: Path) -> None:
         sync_directory(folder.parent)
 
 
-def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] | None = None) -> bool:
+def write_atomic(
+    path: Path,
+    data: bytes,
+    *,
+    still: Callable[[], bool] | None = None,
+    mode: int = FILE_MODE,
+) -> bool:
     """Replace ``path`` by ``data`` (mode 0600): readers see the old bytes or the new, never half.
 
-    ``still`` is asked at the last moment, when the new bytes are on disk under another name: False
-    leaves the old file, and False comes back. Raises ``OSError``; then the old file still stands
-    and no temporary file is left.
+    ``mode`` is for files that are not ours and keep what they had. ``still`` is asked at the last
+    moment, when the new bytes are on disk under another name: False leaves the old file, and False
+    comes back. Raises ``OSError``; then the old file still stands and no temporary file is left.
     """
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
@@ -67,6 +73,8 @@ def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] | None = 
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
+            if mode != FILE_MODE:
+                os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         if still is not None and not still():
             temporary.unlink()

@@ -25,6 +25,7 @@ NOT_IN_ROWS = {
     "lease.lost",
     "undo.conflict",
     "service.failed",
+    "integration.failed",
     "provider.failed",
     "envelope.unreadable",
 }
