@@ -21,7 +21,15 @@ from memoryd.memory.health import Finding
 from memoryd.memory.home import Home
 from memoryd.sessions import agents
 from memoryd.sessions.integration import files
-from memoryd.sessions.integration.entries import PROGRAM, Unfit, ours, put_in, take_out, whole
+from memoryd.sessions.integration.entries import (
+    PROGRAM,
+    Unfit,
+    is_switched_off,
+    ours,
+    put_in,
+    take_out,
+    whole,
+)
 from memoryd.sessions.integration.table import AGENTS, SILENT, SWEEP, Agent, Silent
 
 State = Literal["added", "updated", "removed", "current", "refused", "absent", "sweep"]
@@ -170,14 +178,7 @@ def _silent(wanted: Wanted, agent: Silent) -> Outcome:
 def _notes(wanted: Wanted, agent: Agent, before: str) -> tuple[str, ...]:
     if wanted.remove:
         return ()
-    off = (
-        parse(before.lstrip("\ufeff")).get("disableAllHooks")
-        if before.strip("\ufeff \t\r\n")
-        else None
-    )
-    if off is not None and off.value is True:
-        return ("its hooks are all switched off in this file: disableAllHooks", *agent.notes)
-    return agent.notes
+    return (*agent.notes, *([_SWITCHED_OFF] if is_switched_off(before) else []))
 
 
 def _by_hand(wanted: Wanted, agent: Agent) -> str:
