@@ -52,7 +52,7 @@ def integrate(
         outcomes = [each for each in outcomes if each.state != "absent"]
     note = "" if remove else elsewhere(home)
     values = {"dry_run": dry_run, "agents": [asdict(each) for each in outcomes], "note": note}
-    lines = [line for each in outcomes for line in lines_of(each)]
+    lines = [line for each in outcomes for line in lines_of(each, dry_run=dry_run)]
     if not outcomes:
         lines.append("no agent that memoryd knows is here")
     lines += [note] if note else []
@@ -76,9 +76,12 @@ def elsewhere(home: Home) -> str:
     )
 
 
-def lines_of(outcome: Outcome) -> Sequence[str]:
+def lines_of(outcome: Outcome, *, dry_run: bool) -> Sequence[str]:
     """What a person reads about one agent."""
-    head = f"{outcome.title}: {_WORDS[outcome.state]}"
+    word = _WORDS[outcome.state]
+    if dry_run and outcome.diff:
+        word = f"would be {word}"
+    head = f"{outcome.title}: {word}"
     lines = [f"{head}  {outcome.path}" if outcome.path else head]
     lines += [f"  {outcome.problem}"] if outcome.problem else []
     lines += [f"  {line}" for line in outcome.diff.splitlines()]

@@ -8,8 +8,10 @@ Looking changes nothing but what every look at the queue does: the inbox is take
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from memoryd.memory import health
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config, load, load_project
 from memoryd.memory.errors import BadEnvelope, ConfigError, MemorydError
+from memoryd.memory.files import read_or_none
 from memoryd.memory.gitprogram import require_git
 from memoryd.memory.health import Finding, found_by, shortened
 from memoryd.memory.home import Home
@@ -33,6 +36,8 @@ from memoryd.memory.text import clip
 AWAY_MS = 24 * 3600 * 1000
 #: An envelope that lies in the inbox for so long, though it was just looked at, is named.
 LEFT_MS = 10 * 60 * 1000
+#: How far back failures of hooks are told.
+RECENT_MS = 24 * 3600 * 1000
 #: Consolidations in a row that changed nothing before the store is named.
 EMPTY_RUNS = 3
 #: Findings of one kind that are listed one by one.
@@ -196,6 +201,32 @@ def _consolidation(look: Look) -> Iterator[Finding]:
         yield Finding("consolidation.empty", "warning", what, "`memoryd list` shows the jobs")
 
 
+def _hooks(look: Look) -> Iterator[Finding]:
+    """Agents that call a hook that is not there, and what hooks could not do of late."""
+    from memoryd.sessions.integration.integrating import dead_entries
+
+    yield from dead_entries(look.environ)
+    since = look.clock.now_ms() - RECENT_MS
+    failed = Counter(_failures(look.home.logs / "hook-errors.log", since))
+    for said, times in failed.most_common():
+        what = f"a hook left no envelope, {times} times in the last day: {clip(said, 120)}"
+        todo = "the sweep finds its sessions; docs/jobs.md says what the code means"
+        yield Finding("hook.failed", "warning", what, todo)
+
+
+def _failures(log: Path, since_ms: int) -> Iterator[str]:
+    """Agent, event and code of each line of the hook's log that is not older."""
+    for path in (log.with_name(f"{log.name}.1"), log):
+        for line in (read_or_none(path) or b"").decode("utf-8", "replace").splitlines():
+            at, _, said = line.partition(" ")
+            try:
+                at_ms = datetime.fromisoformat(at).timestamp() * 1000
+            except (ValueError, OverflowError):
+                continue  # two hooks wrote at once, or a person did
+            if at_ms >= since_ms:
+                yield said
+
+
 def _stale_locks(look: Look) -> Iterator[Finding]:
     return _each(partial(health.stale_locks, now_ms=look.clock.now_ms()), look)
 
@@ -218,6 +249,7 @@ CHECKS: tuple[Check, ...] = (
     Check("git.ok", "git is there and new enough", _git),
     Check("ledger.ok", "the ledger can be read", _ledger),
     Check("inbox.ok", "every envelope could be read", _envelopes),
+    Check("hooks.ok", "the agents' hooks can run and did", _hooks),
     Check("jobs.ok", "no job has failed", _failed_jobs),
     Check("provider.ok", "the provider answers", _provider),
     Check("history.ok", "every store has its history", _in_each_store(health.history)),

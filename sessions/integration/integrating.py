@@ -34,6 +34,7 @@ from memoryd.sessions.integration.table import AGENTS, SILENT, SWEEP, Agent, Sil
 
 State = Literal["added", "updated", "removed", "current", "refused", "absent", "sweep"]
 
+_SWEEP_LATER = "covered by the sweep once its transcripts can be read"
 _SWITCHED_OFF = "its hooks are all switched off in this file: disableAllHooks"
 
 #: How often an edit is tried again where the file changes under it.
@@ -106,8 +107,7 @@ def integrate(wanted: Wanted, agent: Agent | Silent) -> Outcome:
         missing = f"there is no {agent.directory(wanted.environ)}: run {agent.title} once"
         return replace(outcome, problem=missing)
     if agent.name not in agents.known() and not wanted.remove:
-        why = "covered by the sweep once its transcripts can be read"
-        return replace(outcome, state="sweep", problem=why)
+        return replace(outcome, state="sweep", problem=_SWEEP_LATER)
     try:
         return _edit(wanted, agent, outcome)
     except (IntegrationError, Unfit) as error:
@@ -118,7 +118,7 @@ def integrate(wanted: Wanted, agent: Agent | Silent) -> Outcome:
 
 def dead_entries(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Entries of ours that no agent can run, and settings of agents that cannot be looked at."""
-    for agent in AGENTS:
+    for agent in AGENTS if environ.get("HOME") else ():
         path = agent.settings(environ)
         try:
             found = ours(files.text_of(files.read(path).data), agent)
@@ -169,10 +169,8 @@ def _silent(wanted: Wanted, agent: Silent) -> Outcome:
     outcome = Outcome(agent.name, agent.title, "absent")
     if not any((home / folder).is_dir() for folder in agent.folders):
         return replace(outcome, problem=f"no folder of {agent.title} is here")
-    covered = (
-        SWEEP if agent.name in agents.known() else "the sweep once its transcripts can be read"
-    )
-    return replace(outcome, state="sweep", problem=f"{agent.why}; covered by: {covered}")
+    covered = SWEEP if agent.name in agents.known() else _SWEEP_LATER
+    return replace(outcome, state="sweep", problem=f"{agent.why}; {covered}")
 
 
 def _notes(wanted: Wanted, agent: Agent, before: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 #: What covers every session whose agent says nothing.
-SWEEP = "a session that says nothing at its end is found once it has been still for half an hour"
+SWEEP = "the sweep finds what said nothing at its end, once it has been still for half an hour"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ AGENTS: tuple[Agent, ...] = (
         "settings.json",
         _CLAUDE,
         {},
-        notes=("a session that is killed ends without a word: " + SWEEP,),
+        notes=("a session that is killed says nothing", SWEEP),
     ),
     Agent(
         "codex",
@@ -80,7 +80,8 @@ AGENTS: tuple[Agent, ...] = (
         {"SessionEnd": 3},
         notes=(
             "Codex asks once whether you trust a hook: say so with /hooks, and again when it moves",
-            "before 0.145 it has no SessionEnd: " + SWEEP,
+            "before 0.145 it says nothing at a session's end",
+            SWEEP,
         ),
     ),
     Agent(
@@ -91,7 +92,7 @@ AGENTS: tuple[Agent, ...] = (
         "settings.json",
         _GEMINI,
         {},
-        notes=("it does not wait for what is told at its end: " + SWEEP,),
+        notes=("it does not wait for hooks at a session's end", SWEEP),
     ),
     Agent("qwen-code", "Qwen Code", ".qwen", "", "settings.json", _QWEN, {}, notes=(SWEEP,)),
     Agent(

@@ -109,13 +109,44 @@ def test_the_default_home_is_in_the_persons_folder(root: Path) -> None:
     assert only(Path(os.environ["HOME"]) / ".memoryd").session == SESSION
 
 
-@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+@pytest.mark.parametrize("agent", hook.AGENTS)
 @pytest.mark.parametrize("event", ["session-end", "stop", "pre-compact"])
 def test_every_agent_and_event_is_kept(root: Path, agent: str, event: str) -> None:
     """The envelope says what the hook was called with."""
     fire(root, make_input(), agent, event)
 
     assert (only(root).agent, only(root).event) == (agent, event)
+
+
+def test_cursors_words_for_session_and_directory_are_understood(root: Path) -> None:
+    """A conversation, and the first root of its workspace."""
+    said = {
+        "conversation_id": SESSION,
+        "hook_event_name": "stop",
+        "workspace_roots": ["/work/code", "/work/other"],
+        "status": "completed",
+        "user_email": "nobody@localhost",
+    }
+
+    fire(root, said, "cursor", "stop")
+
+    assert (only(root).session, only(root).cwd) == (SESSION, "/work/code")
+
+
+@pytest.mark.parametrize("roots", [[], ["a\0b"], [7], "x", {"0": "/a"}, None], ids=repr)
+def test_roots_that_are_none_leave_the_directory_open(root: Path, roots: object) -> None:
+    """The session counts."""
+    fire(root, make_input(cwd=None, workspace_roots=roots), "cursor", "stop")
+
+    assert only(root).cwd is None
+
+
+def test_a_background_agents_session_leaves_only_a_trace(root: Path) -> None:
+    """Nobody talked to it."""
+    fire(root, make_input(is_background_agent=True), "cursor", "session-end")
+
+    assert envelopes(root) == []
+    assert traces(root) == ["cursor session-end event.background"]
 
 
 def test_nothing_a_person_said_reaches_the_disk(root: Path) -> None:

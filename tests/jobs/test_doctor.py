@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -320,3 +322,47 @@ def test_looking_changes_nothing(home: Home, clock: FakeClock) -> None:
 
     after = git(store, "status", "--porcelain"), Store.all(home), git(store, "rev-parse", "HEAD")
     assert after == before
+
+
+def test_an_agent_that_calls_a_hook_that_is_not_there_is_named(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    """Memoryd was moved, or its program lost its mode: the settings and the program are named."""
+    hook = tmp_path / "memoryd-hook"
+    settings = Path(os.environ["HOME"]) / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    entry = {"command": f"{hook} claude-code stop"}
+    settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}}))
+
+    def found() -> list[Finding]:
+        return [each for each in examine(home, clock, os.environ) if each.code.startswith("hook")]
+
+    for _ in ("missing", "no program"):
+        (dead,) = found()
+        assert (dead.code, dead.severity) == ("hook.missing", "problem")
+        assert str(settings) in dead.what and str(hook) in dead.what
+        assert dead.todo == "`memoryd integrate claude-code`"
+        hook.touch(mode=0o600)
+    hook.chmod(0o700)
+    assert [each.code for each in found()] == ["hooks.ok"]
+
+    settings.write_text("{")
+    assert [each.code for each in found()] == ["hook.settings"]
+
+
+def test_what_hooks_could_not_do_in_the_last_day_is_counted(home: Home, clock: FakeClock) -> None:
+    """By agent, event and code; what is older, and what is no line of ours, is left out."""
+    now = clock.now_ms() // 1000
+
+    def line(ago: int, said: str) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - ago)) + f" {said}\n"
+
+    (home.logs / "hook-errors.log").write_text(
+        line(DAY + 60, "codex stop deadline") + line(60, "codex stop deadline") + "half a\n"
+    )
+    (home.logs / "hook-errors.log.1").write_text(line(90, "codex stop deadline") + "\n")
+
+    found = the_one(home, clock)
+
+    assert (found.code, found.severity) == ("hook.failed", "warning")
+    assert "2 times" in found.what and "codex stop deadline" in found.what
