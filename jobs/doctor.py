@@ -38,6 +38,8 @@ AWAY_MS = 24 * 3600 * 1000
 LEFT_MS = 10 * 60 * 1000
 #: How far back failures of hooks are told.
 RECENT_MS = 24 * 3600 * 1000
+#: What hooks write down that is as it should be.
+_NO_FAILURES = (" event.subagent", " event.background")
 #: Consolidations in a row that changed nothing before the store is named.
 EMPTY_RUNS = 3
 #: Findings of one kind that are listed one by one.
@@ -210,7 +212,7 @@ def _hooks(look: Look) -> Iterator[Finding]:
     failed = Counter(_failures(look.home.logs / "hook-errors.log", since))
     for said, times in failed.most_common():
         what = f"a hook left no envelope, {times} times in the last day: {clip(said, 120)}"
-        todo = "the sweep finds its sessions; docs/jobs.md says what the code means"
+        todo = "the sweep finds those sessions; docs/agents.md says what the code means"
         yield Finding("hook.failed", "warning", what, todo)
 
 
@@ -223,7 +225,7 @@ def _failures(log: Path, since_ms: int) -> Iterator[str]:
                 at_ms = datetime.fromisoformat(at).timestamp() * 1000
             except (ValueError, OverflowError):
                 continue  # two hooks wrote at once, or a person did
-            if at_ms >= since_ms:
+            if at_ms >= since_ms and not said.endswith(_NO_FAILURES):
                 yield said
 
 

@@ -34,7 +34,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One envelope, version 1: metadata only, never a word of what was said."""
 
     version: Literal[1]
-    #: The agent as ``memoryd-hook`` was told: ``claude-code``, ``codex``.
+    #: The agent as ``memoryd-hook`` was told, such as ``claude-code``.
     agent: _Agent
     event: Literal["session-end", "stop", "pre-compact"]
     session: _Session

@@ -358,7 +358,10 @@ def test_what_hooks_could_not_do_in_the_last_day_is_counted(home: Home, clock: F
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - ago)) + f" {said}\n"
 
     (home.logs / "hook-errors.log").write_text(
-        line(DAY + 60, "codex stop deadline") + line(60, "codex stop deadline") + "half a\n"
+        line(DAY + 60, "codex stop deadline")
+        + line(60, "codex stop deadline")
+        + line(5, "codex stop event.subagent")
+        + "half a\n"
     )
     (home.logs / "hook-errors.log.1").write_text(line(90, "codex stop deadline") + "\n")
 
