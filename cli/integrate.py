@@ -46,7 +46,8 @@ def integrate(
     from memoryd.sessions.integration import integrating
 
     chosen = integrating.named(agents)
-    wanted = integrating.Wanted(home, os.environ, integrating.hook_program(), remove, dry_run)
+    program = "" if remove else integrating.hook_program()
+    wanted = integrating.Wanted(home, os.environ, program, remove, dry_run)
     outcomes = [integrating.integrate(wanted, agent) for agent in chosen]
     if not agents:
         outcomes = [each for each in outcomes if each.state != "absent"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from memoryd.sessions.integration.editing import appended, replaced, without
 from memoryd.sessions.integration.jsonc import Child, Node, NotJson, parse
@@ -101,14 +101,18 @@ def take_out(text: str, agent: Agent) -> str:
 
 
 def _put_in(body: str, agent: Agent, event: str, program: str) -> str:
-    found = [each for each in _entries(_root(body), agent) if each.event == event]
-    for each in reversed(found[1:]):
-        body = _take_out(body, each)
-    if found:
-        return _corrected(body, agent, found[0], command(agent, event, program))
     root = _root(body)
+    found = [each for each in _entries(root, agent) if each.event == event]
+    read = [each for each in found if _is_read(root, each)]
+    for each in reversed(found):
+        if each not in read[:1]:
+            body = _take_out(body, each)
+            return _put_in(body, agent, event, program)
+    if read:
+        return _corrected(body, agent, read[0], program)
     hooks = root.get("hooks")
-    assert hooks is not None
+    if hooks is None:
+        return appended(body, root, root, {event: [entry(agent, event, program)]}, "hooks")
     new = entry(agent, event, program)
     standing = hooks.get(event)
     if standing is None:
@@ -116,15 +120,37 @@ def _put_in(body: str, agent: Agent, event: str, program: str) -> str:
     return appended(body, root, standing, new)
 
 
-def _corrected(body: str, agent: Agent, found: Entry, wanted: str) -> str:
-    """The entry calls what it should, within the agent's cap; else it is a person's to shape."""
+def _is_read(root: Node, found: Entry) -> bool:
+    """Whether the agent reads the entry: of a key that stands twice, the last counts."""
+    hooks, listed = found.path[0][1].node, found.path[1][1].node
+    return root.get("hooks") is hooks and hooks.get(found.event) is listed
+
+
+def _corrected(body: str, agent: Agent, found: Entry, program: str) -> str:
+    """The entry calls what it should, within the agent's cap; else it is a person's to shape.
+
+    A program behind another link is the same one: Codex asks anew about every command that changes.
+    """
+    if _is_same(found.program, program):
+        program = found.program
+    wanted, said = command(agent, found.event, program), found.handler.get("command")
+    assert said is not None
+    edits: list[tuple[Node, object]] = []
+    if shlex.split(found.command) != shlex.split(wanted):
+        edits.append((said, wanted))
     cap, timeout = agent.caps.get(found.event), found.handler.get("timeout")
     if cap and timeout and isinstance(timeout.value, int | float) and timeout.value > cap:
-        body = replaced(body, timeout, cap)
-        (found, *_) = [each for each in _entries(_root(body), agent) if each.event == found.event]
-    said = found.handler.get("command")
-    assert said is not None
-    return body if said.value == wanted else replaced(body, said, wanted)
+        edits.append((timeout, cap))
+    for node, value in sorted(edits, key=lambda edit: -edit[0].start):
+        body = replaced(body, node, value)
+    return body
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return Path(one).is_absolute() and Path(one).samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 def _take_out(body: str, found: Entry) -> str:

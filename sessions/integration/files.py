@@ -18,7 +18,7 @@ from memoryd.memory.errors import IntegrationError
 from memoryd.memory.files import make_directory, read_or_none, sha256, sync_directory, write_atomic
 from memoryd.memory.home import Home
 
-SIZE_LIMIT_BYTES = 4 << 20
+SIZE_LIMIT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import difflib
 import json
 import os
 import sys
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from memoryd.memory.errors import IntegrationError, UsageError
+from memoryd.memory.files import read_or_none
 from memoryd.memory.health import Finding
 from memoryd.memory.home import Home
 from memoryd.sessions import agents
@@ -176,7 +178,22 @@ def _silent(wanted: Wanted, agent: Silent) -> Outcome:
 def _notes(wanted: Wanted, agent: Agent, before: str) -> tuple[str, ...]:
     if wanted.remove:
         return ()
-    return (*agent.notes, *([_SWITCHED_OFF] if is_switched_off(before) else []))
+    off = [_SWITCHED_OFF] if is_switched_off(before) else []
+    return (*off, *agent.notes, *_beside(agent.directory(wanted.environ)))
+
+
+def _beside(directory: Path) -> Iterator[str]:
+    """What Codex's own ``config.toml`` says about hooks; nobody else has one. It is not edited."""
+    path = directory / "config.toml"
+    try:
+        said = tomllib.loads((read_or_none(path) or b"").decode("utf-8", "replace"))
+    except (OSError, tomllib.TOMLDecodeError, RecursionError):
+        return  # the agent itself complains about it
+    features = said.get("features")
+    if isinstance(features, dict) and features.get("hooks") is False:
+        yield f"hooks are switched off in {path}: features.hooks"
+    if PROGRAM in str(said.get("hooks", "")):
+        yield f"{path} calls {PROGRAM} too: take that out, once is enough"
 
 
 def _by_hand(wanted: Wanted, agent: Agent) -> str:

@@ -83,8 +83,10 @@ def _comment_end(text: str, place: int) -> int:
         if closed < 0:
             raise _wrong(text, place, "a comment is not closed")
         return closed + 2
-    ends = [at for mark in "\r\n" if (at := text.find(mark, place)) >= 0]
-    return min(ends, default=len(text))
+    end = text.find("\n", place)
+    end = len(text) if end < 0 else end
+    carriage = text.find("\r", place, end)
+    return end if carriage < 0 else carriage
 
 
 def _value(text: str, place: int, depth: int) -> Node:

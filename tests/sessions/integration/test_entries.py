@@ -200,6 +200,25 @@ def test_doubled_entries_become_one() -> None:
     ]
 
 
+def test_an_entry_under_a_key_that_stands_twice_counts_only_where_it_is_read() -> None:
+    """Agents read the last; an entry in the first would never run."""
+    dead = '{"hooks": {"Stop": [{"hooks": [{"command": "/x/memoryd-hook claude-code stop"}]}]}, '
+
+    after = put_in(dead + '"hooks": {"Stop": [], "Stop": []}}', CLAUDE, PROGRAM)
+
+    assert [each.command for each in ours(after, CLAUDE) if each.event == "Stop"] == [
+        f"{PROGRAM} claude-code stop"
+    ]
+    assert json.loads(after)["hooks"]["Stop"][0]["hooks"][0]["type"] == "command"
+
+
+def test_a_million_comments_are_read_in_one_pass() -> None:
+    """A line end is looked for no further than the line."""
+    text = "//\n" * 300_000 + "{}"
+
+    assert parse(text).end == len(text)
+
+
 def test_a_timeout_above_the_cap_is_lowered() -> None:
     """Codex takes three seconds at a session's end and warns at each start about more."""
     handler = {"type": "command", "command": f"{PROGRAM} codex session-end", "timeout": 5}

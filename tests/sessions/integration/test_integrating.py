@@ -298,6 +298,30 @@ def test_switched_off_hooks_are_said(home: Home) -> None:
     assert any("disableAllHooks" in note for note in run(home).notes)
 
 
+def test_what_codex_says_elsewhere_about_hooks_is_told(home: Home) -> None:
+    """Its config.toml can switch them off, or call ours a second time; it is not edited."""
+    path = settings_of(CODEX).with_name("config.toml")
+    text = '[features]\nhooks = false\n[[hooks.Stop]]\ncommand = "/x/memoryd-hook codex stop"\n'
+    path.write_text(text)
+
+    notes = "\n".join(run(home, CODEX).notes)
+
+    assert "features.hooks" in notes and "once is enough" in notes
+    assert path.read_text() == text
+    path.write_text("[[[")
+    assert str(path) not in "\n".join(run(home, CODEX).notes)
+
+
+def test_another_link_to_the_same_program_is_no_change(home: Home, tmp_path: Path) -> None:
+    """Codex asks a person anew about each command that changed."""
+    link = tmp_path / "memoryd-hook"
+    link.symlink_to(hook_program())
+    settings_of(CODEX)
+    run(home, CODEX, to=str(link))
+
+    assert run(home, CODEX).state == "current"
+
+
 def test_a_program_that_no_file_can_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line break in a path would end the command."""
     with pytest.raises(IntegrationError):
