@@ -20,6 +20,9 @@ from memoryd.memory.home import Home
 
 SIZE_LIMIT_BYTES = 1 << 20
 
+#: A file that is replaced becomes ours: under sudo that would take it from the person.
+_OWN = "run memoryd as the user whose agents it is to hear"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -50,6 +53,9 @@ def read(path: Path) -> Settings:
             raise IntegrationError(f"{path} is not a file")
         if status is not None and status.st_size > SIZE_LIMIT_BYTES:
             raise IntegrationError(f"{path} is larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+        owner = (target.parent.stat() if status is None else status).st_uid
+        if owner != os.geteuid():
+            raise IntegrationError(f"{path} belongs to another user", hint=_OWN)
         data = read_or_none(target)
     except OSError as error:
         raise IntegrationError(f"{path} cannot be read: {error.strerror}") from error

@@ -113,8 +113,7 @@ def integrate(wanted: Wanted, agent: Agent | Silent) -> Outcome:
     try:
         return _edit(wanted, agent, outcome)
     except (IntegrationError, Unfit) as error:
-        reason = error.message if isinstance(error, IntegrationError) else f"{path}: {error}"
-        reason = reason if str(path) in reason else f"{path}: {reason}"
+        reason = str(error) if str(path) in str(error) else f"{path}: {error}"
         return replace(outcome, state="refused", problem=reason, by_hand=_by_hand(wanted, agent))
 
 
@@ -122,6 +121,8 @@ def dead_entries(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Entries of ours that no agent can run, and settings of agents that cannot be looked at."""
     for agent in AGENTS if environ.get("HOME") else ():
         path = agent.settings(environ)
+        if not path.parent.is_dir():
+            continue
         try:
             found = ours(files.text_of(files.read(path).data), agent)
         except (IntegrationError, Unfit) as error:

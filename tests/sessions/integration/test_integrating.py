@@ -196,6 +196,19 @@ def test_what_is_no_settings_file_is_refused(home: Home, tmp_path: Path, kind: s
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.mark.parametrize("data", [b"{}", None])
+def test_another_users_settings_are_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch, data: bytes | None
+) -> None:
+    """Under sudo the new file would be root's, and the agent could not write it any more."""
+    path = settings_of(CLAUDE, data)
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+
+    assert run(home).state == "refused"
+    assert (path.read_bytes() if path.exists() else None) == data
+
+
 def test_an_edit_in_between_is_not_written_over(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
