@@ -123,6 +123,11 @@ def test_the_form_is_the_one_of_the_file() -> None:
     assert put_in(texts("minified"), CLAUDE, PROGRAM).count("\n") == 0
 
 
+def test_a_comment_stays_beside_what_it_is_about() -> None:
+    """What is added comes behind it, not between."""
+    assert '"a": 1, // one\n  "hooks"' in put_in(texts("a comment last"), CLAUDE, PROGRAM)
+
+
 def test_a_moved_installation_is_followed() -> None:
     """The entry says the new path, and is not doubled."""
     old = put_in(texts("others, comments, commas at the end"), CLAUDE, "/old place/memoryd-hook")
