@@ -185,28 +185,3 @@ def test_the_answers_shown_to_who_writes_a_provider_are_answers() -> None:
     assert answer.facts[0].relation.name == "staging-database"
     assert (proposals.whole, proposals.refused) == (True, ())
     assert proposals.merges and proposals.episodes and proposals.promotions
-
-
-AGENTS = (ROOT / "docs" / "agents.md").read_text()
-
-
-def test_every_agent_is_documented_as_its_settings_are_edited() -> None:
-    """Its name, its file and its events in the table of docs/agents.md."""
-    from memoryd.sessions.integration.table import AGENTS as EDITED
-    from memoryd.sessions.integration.table import SILENT
-
-    for agent in EDITED:
-        (row,) = [line for line in AGENTS.splitlines() if line.startswith(f"| `{agent.name}` |")]
-        words = [f"~/{agent.folder}/{agent.file}", *(f"`{event}`" for event in agent.events)]
-        assert [word for word in words if word not in row] == []
-    assert [agent.name for agent in SILENT if f"`{agent.name}`" not in AGENTS] == []
-
-
-def test_every_state_of_an_integration_and_every_code_of_the_hook_is_documented() -> None:
-    """Whatever `integrate --json` and the hook's log can say."""
-    from typing import get_args
-
-    from memoryd.sessions.integration.integrating import State
-
-    refused = re.findall(r'Refused\("([^"]+)"', (ROOT / "cli" / "hook.py").read_text())
-    assert [word for word in (*get_args(State), *refused) if f"`{word}`" not in AGENTS] == []
