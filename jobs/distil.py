@@ -64,6 +64,7 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     attempt = _Attempt(job, place, keeper, resolver, rollout.cwd if rollout else "")
     _settle(attempt)
     outcome = _ingest(attempt, rollout)
+    attempt.resolver.remember()
     _credit(attempt)
     seams.reach("session.ingested")
     if outcome is not None:
@@ -284,6 +285,7 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
 def _apply(attempt: _Attempt, plan: Plan) -> None:
     """Write what the plan says and advance: the only place where a slice reaches the stores."""
     place = attempt.place
+    _remember_projects(attempt, plan)
     planned = place.ledger.records.planned_contents()
     applied = apply_plan(
         place.home,
@@ -300,6 +302,21 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
         appended=applied.appended,
         forgotten=applied.forgotten,
     )
+
+
+def _remember_projects(attempt: _Attempt, plan: Plan) -> None:
+    """Have each store that is written say whose it is: a long key does not hold its path.
+
+    A plan that another process left is settled before anything was resolved: its messages say it.
+    """
+    known = plan.scope
+    after, history = known.first - 1, attempt.place.history
+    while after < known.last:
+        found = history.messages(known.agent, known.session, after, SLICE_MESSAGES)
+        for message in found:
+            attempt.resolver.resolve(message.cwd or attempt.cwd)
+        after = found[-1].seq if found else known.last
+    attempt.resolver.remember(each.store for each in plan.operations)
 
 
 def _outcome(attempt: _Attempt, otherwise: str) -> str:

@@ -26,7 +26,7 @@ from memoryd.memory.files import sha256
 from memoryd.memory.heads import Heads
 from memoryd.memory.home import Home
 from memoryd.memory.plan import Operation, Plan
-from memoryd.memory.projects import Project, path_of, record
+from memoryd.memory.projects import record_key
 from memoryd.memory.store import Store
 from memoryd.memory.tombstones import Forgotten, Span, Tombstones
 from memoryd.memory.units import Work, perform_all, put_back_all
@@ -92,7 +92,8 @@ def apply_plan(
         for store in stores:
             store.refresh_index()
     for store in stores:
-        _record_project(home, store)
+        if not store.is_profile:
+            record_key(home, store.key)
     order = list(dict.fromkeys(each.candidate for each in plan.operations))
     return Applied(commits, *(tuple(x for x in order if x in found[key]) for key in found))
 
@@ -197,10 +198,3 @@ def _subject(work: Work) -> str:
         return "Nothing left to remember: all was changed by hand meanwhile"
     told = subjects.done(work.baseline.files(None, *work.left), work.left, subjects.OURS)
     return told[:1].upper() + told[1:]
-
-
-def _record_project(home: Home, store: Store) -> None:
-    """Write ``project.json`` where it is missing and the key says the path."""
-    path = None if store.is_profile else path_of(store.key)
-    if path is not None:
-        record(home, Project(store.key, path))

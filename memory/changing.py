@@ -20,7 +20,7 @@ from memoryd.memory.edits import write_tombstones
 from memoryd.memory.errors import StoreError, UsageError
 from memoryd.memory.files import sha256
 from memoryd.memory.ids import uuid7
-from memoryd.memory.projects import Project, path_of, record
+from memoryd.memory.projects import record_key
 from memoryd.memory.store import Store
 from memoryd.memory.theirs import commit_theirs, has_secret
 from memoryd.memory.tombstones import Forgotten, Tombstones
@@ -116,7 +116,8 @@ class Change:
             self._write_back()
             raise
         self.store.refresh_index()
-        record_project(self.store)
+        if not self.store.is_profile:
+            record_key(self.store.home, self.store.key)
         return made
 
     def _is_uncommitted(self, path: str, data: bytes) -> bool:
@@ -188,13 +189,6 @@ class Change:
             seams.reach("store.committed")
             rest = {}
         return Made(commit, identity)
-
-
-def record_project(store: Store) -> None:
-    """Write ``project.json`` where it is missing and the key says the path."""
-    path = None if store.is_profile else path_of(store.key)
-    if path is not None:
-        record(store.home, Project(store.key, path))
 
 
 def lift(change: Change, *again: Forgotten) -> bool:

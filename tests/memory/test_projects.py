@@ -16,7 +16,6 @@ from memoryd.memory.home import Home
 from memoryd.memory.projects import (
     Project,
     Resolver,
-    adopt,
     excluded,
     identities,
     identity,
@@ -202,7 +201,9 @@ def test_a_moved_repository_is_adopted_when_it_is_the_only_one(home: Home, tmp_p
     record(home, old)
     (tmp_path / "app").rename(tmp_path / "moved")
 
-    found = adopt(home, Resolver(home).resolve(str(tmp_path / "moved")))
+    resolver = Resolver(home)
+    found = resolver.resolve(str(tmp_path / "moved"))
+    resolver.remember()
 
     assert found == Project(old.key, str(tmp_path.resolve() / "moved"))
     assert Resolver(home).resolve(str(tmp_path / "moved")) == found
@@ -232,12 +233,13 @@ def test_a_second_clone_is_a_second_project(home: Home, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(first), "clone")
     clone = Resolver(home).resolve(str(tmp_path / "clone"))
 
-    assert adopt(home, clone) == clone
+    assert clone.path == str(tmp_path.resolve() / "clone")
+    assert clone.key == project_key(clone.path)
 
 
 def test_a_project_that_is_not_recorded_cannot_be_moved(home: Home) -> None:
     """The error says how to find the right one."""
-    with pytest.raises(StoreError, match="memory list"):
+    with pytest.raises(StoreError, match="project list"):
         move(home, "nothing", "/x")
 
 

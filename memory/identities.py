@@ -1,0 +1,235 @@
+"""``project.json``: what a project is known by besides its key, and where it is now.
+
+The key never changes. A project that moved has its new place in ``path`` and its old ones in
+``former_paths``; one whose memory was put into another's says so in ``merged_into``, and whoever
+asks for it is given the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from memoryd.memory.errors import BaselineError, StoreError
+from memoryd.memory.files import make_directory, read_or_none, write_atomic
+from memoryd.memory.gitprogram import Git
+from memoryd.memory.home import Home
+from memoryd.memory.project_keys import Project, path_of
+from memoryd.memory.work_trees import kind_of
+
+_GIT_SECONDS = 5.0
+#: Worktrees that are remembered, the newest: agents make a new one for every task.
+_WORKTREES = 200
+#: Merged into one that was merged, and so on: a file edited into a ring must end too.
+_MERGES = 20
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``project.json``. Empty where unknown."""
+
+    key: str
+    path: str
+    git_common_dir: str = ""
+    remote: str = ""
+    root_commit: str = ""
+    former_paths: tuple[str, ...] = ()
+    #: Where its git worktrees were, so that one that is gone is still known.
+    worktrees: tuple[str, ...] = ()
+    merged_into: str = ""
+
+
+def identities(home: Home) -> list[Identity]:
+    """What every ``project.json`` says, by key; one that cannot be read is left out."""
+    found = (identity(home, path.parent.name) for path in home.projects.glob("*/project.json"))
+    return sorted((each for each in found if each), key=lambda each: each.key)
+
+
+def identity(home: Home, key: str) -> Identity | None:
+    """What the project's ``project.json`` says; None where there is none that can be read."""
+    try:
+        raw = read_or_none(home.projects / key / "project.json")
+        made = msgspec.json.decode(raw or b"", type=Identity)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return replace(made, key=key)
+
+
+def is_known(home: Home, key: str) -> bool:
+    """Whether the home has anything of the project: who it is, or a store."""
+    places = (home.projects / key / name for name in ("project.json", "memory"))
+    return any(map(os.path.lexists, (*places, home.baselines / f"{key}.git")))
+
+
+def followed(home: Home, known: Identity) -> Identity:
+    """The project that has the memory of ``known`` now: itself, or what it was merged into."""
+    for _ in range(_MERGES):
+        into = identity(home, known.merged_into) if known.merged_into else None
+        if into is None:
+            return known
+        known = into
+    return known
+
+
+def record(home: Home, project: Project) -> Identity:
+    """Write ``project.json`` where it is missing, or where a repository that moved is found anew.
+
+    Git is asked, for at most some seconds, who the repository is. Raises ``StoreError`` when the
+    file cannot be written; one that is there and unreadable is left for a person.
+    """
+    known = identity(home, project.key)
+    if known is None:
+        known = identify(project)
+        if not os.path.lexists(home.projects / project.key / "project.json"):
+            _write(home, known)
+    elif known.path != as_text(project.path) and kind_of(Path(project.path)) == "folder":
+        move(home, project.key, project.path)
+        return identity(home, project.key) or known
+    return known
+
+
+def record_key(home: Home, key: str) -> None:
+    """Write ``project.json`` where there is none and the key says the path. Raises as ``record``.
+
+    A long key does not: whoever resolved the directory calls ``record``.
+    """
+    path = path_of(key)
+    if path is not None and identity(home, key) is None:
+        record(home, Project(key, path))
+
+
+def remember_worktrees(home: Home, key: str, trees: Iterable[str]) -> None:
+    """Add to what a recorded project's worktrees are; nothing where it is not recorded."""
+    known = identity(home, key)
+    new = [text for tree in trees if known and (text := as_text(tree)) not in known.worktrees]
+    if known is not None and new:
+        _write(home, replace(known, worktrees=(*known.worktrees, *new)[-_WORKTREES:]))
+
+
+def move(home: Home, key: str, path: str) -> Project:
+    """Say that the project ``key`` is at ``path`` now; ``StoreError`` where none is recorded."""
+    known = _recorded(home, key)
+    made = identify(Project(key, path))
+    former = tuple(dict.fromkeys((*known.former_paths, known.path)))
+    _write(
+        home,
+        replace(
+            made,
+            former_paths=tuple(old for old in former if old != as_text(path)),
+            worktrees=known.worktrees,
+            merged_into=known.merged_into,
+        ),
+    )
+    return Project(key, path)
+
+
+def merge_identity(home: Home, key: str, into: str) -> None:
+    """Say that the memory of ``key`` is that of ``into`` from now on; an empty ``into`` ends that.
+
+    Raises ``StoreError`` where ``key`` is not recorded.
+    """
+    _write(home, replace(_recorded(home, key), merged_into=into))
+
+
+def is_gone(path: str) -> bool:
+    """Whether there is surely nothing at ``path``: what may not be looked at counts as there."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def has_left(known: Identity) -> bool:
+    """Whether a repository is gone from its place, with its git directory, on this machine."""
+    if not known.path.startswith("/") or not is_gone(known.path):
+        return False
+    # A worktree or submodule that was removed did not move while its repository is there.
+    return not known.git_common_dir or is_gone(known.git_common_dir)
+
+
+def fitting(made: Identity, every: Iterable[Identity]) -> list[Identity]:
+    """Those of ``every`` that are the same repository or a clone of it: root commit and remote."""
+    if not made.root_commit:
+        return []
+    wanted = (made.root_commit, made.remote)
+    return [known for known in every if (known.root_commit, known.remote) == wanted]
+
+
+def identify(project: Project) -> Identity:
+    """Ask git who the repository at the project's path is; unknown stays empty."""
+    made = Identity(project.key, project.path)
+    place = Path(project.path)
+    if not project.path.startswith("/") or kind_of(place) != "folder":
+        return made
+    git = Git(place, {"GIT_CEILING_DIRECTORIES": str(place.parent)}, limit_seconds=_GIT_SECONDS)
+    try:
+        common = git.run("rev-parse", "--git-common-dir")
+        if common.status != 0:
+            return made
+        made = replace(made, git_common_dir=os.path.realpath(place / common.line))
+        remote = git.run("config", "--get", "remote.origin.url")
+        made = replace(made, remote=_without_credentials(remote.line))
+        if (Path(made.git_common_dir) / "shallow").exists():
+            return made  # what looks like the root commit there is not
+        roots = git.run("rev-list", "--max-parents=0", "HEAD")
+        return replace(
+            made, root_commit=min(roots.line.split() or [""]) if not roots.status else ""
+        )
+    except BaselineError:  # no git, or not within its limit: the path alone identifies it
+        return made
+
+
+def as_text(path: str) -> str:
+    """``path`` as ``project.json`` can hold it: bytes that are no UTF-8 are replaced."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _recorded(home: Home, key: str) -> Identity:
+    known = identity(home, key)
+    if known is None:
+        raise StoreError(f"no project {key} is recorded", hint="`memoryd project list` shows them")
+    return known
+
+
+def _write(home: Home, made: Identity) -> None:
+    path = home.projects / made.key / "project.json"
+    try:
+        make_directory(path.parent)
+        write_atomic(path, msgspec.json.format(_encoded(made)) + b"\n")
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror}",
+            hint="check who owns the home and that the disk has room",
+        ) from error
+
+
+def _encoded(made: Identity) -> bytes:
+    return msgspec.json.encode(
+        replace(
+            made,
+            path=as_text(made.path),
+            git_common_dir=as_text(made.git_common_dir),
+            remote=as_text(made.remote),
+            former_paths=tuple(map(as_text, made.former_paths)),
+            worktrees=tuple(map(as_text, made.worktrees)),
+        )
+    )
+
+
+def _without_credentials(url: str) -> str:
+    """A remote's URL without user, password, query and fragment: no secret reaches the disk."""
+    if "://" not in url:
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
