@@ -56,8 +56,11 @@ def project_option(command: _Command) -> _Command:
     )(command)
 
 
-def store_of(home: Home, project: str | None) -> Store:
-    """The store of the project named by a directory or a key, or of the current directory."""
+def store_of(home: Home, project: str | None, *, written: bool = False) -> Store:
+    """The store of the project named by a directory or a key, or of the current directory.
+
+    ``written``: it is about to be, so the home notes which directory that is.
+    """
     from memoryd.memory.projects import Resolver
     from memoryd.memory.store import Store
 
@@ -65,7 +68,10 @@ def store_of(home: Home, project: str | None) -> Store:
         return Store.for_project(home, project)
     directory = absolute(project) if project else Path.cwd()
     resolver = Resolver(home, configuration(home).projects.worktrees)
-    return Store.for_project(home, resolver.resolve(os.fspath(directory)).key)
+    found = resolver.resolve(os.fspath(directory))
+    if written:
+        resolver.remember([found.key])
+    return Store.for_project(home, found.key)
 
 
 def _is_key(home: Home, project: str) -> bool:

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "integrate": ("integrate", "integrate", "Have your agents tell memoryd of their sessions."),
     "list": ("queue", "list_jobs", "List the newest jobs."),
     "memory": ("memory", "memory", "Read, save, review, delete and undo what is remembered."),
+    "project": ("project", "project", "See the projects, move one, join two."),
     "prune": ("queue", "prune", "Delete old finished jobs."),
     "retry": ("queue", "retry", "Try a failed or cancelled job again."),
     "run": ("run", "run", "Run the daemon in the foreground."),

@@ -57,7 +57,7 @@ def save(
     from memoryd.memory.saving import save_note, told
 
     home.prepare()
-    store = store_of(home, project)
+    store = store_of(home, project, written=True)
     saved = save_note(
         store,
         type=type_,

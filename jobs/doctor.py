@@ -8,6 +8,7 @@ Looking changes nothing but what every look at the queue does: the inbox is take
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from pathlib import Path
 from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.intake import take_in
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.projects import found_again
 from memoryd.jobs.workplace import find_transcript, open_ledger
 from memoryd.memory import health
 from memoryd.memory.clock import Clock
@@ -27,8 +29,9 @@ from memoryd.memory.files import read_or_none
 from memoryd.memory.gitprogram import require_git
 from memoryd.memory.health import Finding, found_by, shortened
 from memoryd.memory.home import Home
+from memoryd.memory.identities import identities, is_known
 from memoryd.memory.ids import short
-from memoryd.memory.projects import identities
+from memoryd.memory.projects import Resolver
 from memoryd.memory.store import Store
 from memoryd.memory.text import clip
 
@@ -229,6 +232,19 @@ def _failures(log: Path, since_ms: int) -> Iterator[str]:
                 yield said
 
 
+def _moved_projects(look: Look) -> Iterator[Finding]:
+    resolver = Resolver(look.home, look.config.projects.worktrees)
+    for known, place in found_again(look.home):
+        there = resolver.resolve(place)
+        if there.key == known.key:  # the next session there says so by itself
+            continue
+        what = f"the project {known.key} is gone from {known.path}; {place} is the same repository"
+        todo = f"`memoryd project mv {known.key} {shlex.quote(place)}` if it moved there"
+        if is_known(look.home, there.key):
+            todo = f"`memoryd project merge {known.key} {there.key}` if they are one"
+        yield Finding("project.gone", "warning", what, todo)
+
+
 def _stale_locks(look: Look) -> Iterator[Finding]:
     return _each(partial(health.stale_locks, now_ms=look.clock.now_ms()), look)
 
@@ -260,5 +276,6 @@ CHECKS: tuple[Check, ...] = (
     Check("notes.ok", "every note can be read", _in_each_store(health.unreadable_notes)),
     Check("scanner.ok", "no note holds a secret", _in_each_store(health.suspicious_notes)),
     Check("tombstones.ok", "what was forgotten is known", _in_each_store(health.tombstones)),
+    Check("projects.ok", "no project has moved away", _moved_projects),
     Check("consolidation.ok", "consolidation finds what to do", _consolidation),
 )

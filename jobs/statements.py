@@ -378,3 +378,32 @@ PRUNE_INJECTIONS = """
 delete from injection where id in (
     select id from injection where shown_at < :before limit :batch)
 """
+
+#: Moves all counters of a store's note to a note of another store, or adds them to its own.
+MOVE_USAGE = """
+insert into usage (store, note, shown, used, last_used_at)
+select :into, :new, shown, used, last_used_at from usage where store = :store and note = :old
+on conflict (store, note) do update set shown = usage.shown + excluded.shown,
+    used = usage.used + excluded.used,
+    last_used_at = case when excluded.last_used_at > usage.last_used_at
+        then excluded.last_used_at else usage.last_used_at end
+"""
+
+#: Guard: the same message has not shown the other store's note too.
+MOVE_INJECTIONS = """
+update injection set store = :into, note = :new where store = :store and note = :old
+    and not exists (select 1 from injection other where other.agent = injection.agent
+        and other.session = injection.session and other.message = injection.message
+        and other.store = :into and other.note = :new)
+"""
+
+MOVE_CANDIDATES = """
+update candidate set store = :into, path = :new where store = :store and path = :old
+"""
+
+#: Candidates without a path, jobs, and when the store was consolidated.
+MOVE_STORE = (
+    "update candidate set store = :into where store = :store",
+    "update job set project = :into where project = :store",
+    "delete from consolidation where store = :store",
+)

@@ -58,9 +58,12 @@ class Change:
     planned: Planned = none_planned
     mine: bool = False
     tombstones: Tombstones | None = None
+    #: What ``undo`` takes, where changes of several stores are one; else the change gets its own.
+    id: str = ""
     _before: dict[str, bytes | None] = field(default_factory=dict)
     _after: dict[str, bytes | None] = field(default_factory=dict)
     _like: dict[str, str] = field(default_factory=dict)
+    _told: dict[str, Author] = field(default_factory=dict)
 
     @property
     def store(self) -> Store:
@@ -80,9 +83,14 @@ class Change:
             self._before[path] = self.store.read(path)
         return self._before[path]
 
-    def put(self, path: str, data: bytes | None, *, like: str = "") -> None:
-        """Have ``path`` become ``data`` (None: go); it belongs to whom the file ``like`` does."""
+    def put(
+        self, path: str, data: bytes | None, *, like: str = "", author: Author | None = None
+    ) -> None:
+        """Have ``path`` become ``data`` (None: go); it belongs to whom the file ``like`` does, or
+        to ``author``."""
         self.read(path)
+        if author is not None:
+            self._told[path] = author
         self._after[path] = data
         self._like[path] = like or self._like.get(path, path)
 
@@ -134,6 +142,8 @@ class Change:
                 )
 
     def _author(self, path: str) -> Author:
+        if path in self._told:
+            return self._told[path]
         return "person" if self.mine or self.is_persons(self._like[path]) else "memoryd"
 
     def _keep(self, path: str) -> None:
@@ -179,10 +189,11 @@ class Change:
         lines: Mapping[str, bytes | None],
     ) -> Made:
         """One commit, or two with one id where files of both authors change."""
-        identity = uuid7(self.now_ms)
+        identity = self.id or uuid7(self.now_ms)
         commit = ""
         rest: dict[str, bytes | None] = dict(lines)
-        for author in dict.fromkeys(authors.values()):
+        alone: list[Author] = ["memoryd"] if lines else []
+        for author in dict.fromkeys(authors.values()) or alone:
             files = {path: self._after[path] for path in authors if authors[path] == author} | rest
             marks = [("Memoryd-Job", identity), *trailers]
             commit = self.baseline.commit(files, title, marks, author, now_ms=self.now_ms)

@@ -213,6 +213,17 @@ class History:
             found.setdefault(project, []).append(ActiveSession(*session))
         return found
 
+    def project_use(self) -> dict[str, tuple[int, int | None]]:
+        """By project, how many sessions worked in it and when a message last was (ms)."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.PROJECT_USE).fetchall()
+        return {project: (sessions, last) for project, sessions, last in rows}
+
+    def repoint_project(self, old: str, new: str) -> int:
+        """Have what was said in the project ``old`` belong to ``new``; how many messages."""
+        with self._database.transaction() as cursor:
+            return int(cursor.execute(schema.REPOINT, (new, old)).rowcount)
+
     def counts(self) -> HistoryCounts:
         """How much is kept, for ``status``."""
         with self._database.reading() as cursor:

@@ -241,3 +241,12 @@ COUNTS = """
 COUNT_MESSAGES = """
     select count(*), sum(role = 'user') from message where part = 1 and state = 'live'
 """
+
+#: Of each project: its sessions, and when something was last said in it.
+PROJECT_USE = """
+    select project, count(distinct session_id), max(at_ms) from message
+    where state = 'live' and project <> '' group by project
+"""
+
+#: What was said in one project belongs to another from now on.
+REPOINT = "update message set project = ? where project = ?"
