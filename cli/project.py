@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -110,29 +110,39 @@ def mv(name: str, new: str, home: Home, as_json: bool) -> None:
 @click.argument("name", metavar="FROM")
 @click.argument("into", metavar="INTO")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--undo", "undone", is_flag=True, help="Make two projects of them again.")
 @home_option
 @json_option
-def merge(name: str, into: str, dry_run: bool, home: Home, as_json: bool) -> None:
+def merge(name: str, into: str, dry_run: bool, undone: bool, home: Home, as_json: bool) -> None:
     """Put all that is kept of FROM into INTO (keys or directories); both are one project then.
 
     Refused while a job works on either. The ledger and both project.json are copied to backups/
-    first, each store's history stays where it is, and `memoryd memory undo ID` gives the notes
-    back to FROM.
+    first, and each store's history stays where it is. --undo wants FROM as a key or its directory.
     """
     from memoryd.jobs.merging import Merger
     from memoryd.memory.clock import SystemClock
 
+    if dry_run and undone:
+        raise UsageError("--dry-run and --undo do not go together", hint="choose one")
     with _opened(home) as (projects, ledger, config):
         merger = Merger(home, config, SystemClock(), ledger, projects.history)
-        source, target = (projects.named(each, absolute(each)) for each in (name, into))
+        target = projects.named(into, absolute(into))
+        source = projects.named(name, absolute(name), as_first=undone)
+        if undone:
+            back = merger.undo(source, target)
+            _say(asdict(back), f"{back.key} is a project of its own again", as_json)
+            return
         if projects.known(target.key, {}).merged_into:
             raise UsageError(
                 f"{target.key} was merged itself", hint="`memoryd project list` shows into what"
             )
         merged = merger.merge(source, target, dry_run=dry_run)
-    values = asdict(merged) | {"dry_run": dry_run, "undo": merged.id}
-    del values["id"]
-    say(values, "\n".join(_lines(merged, dry_run)), as_json)
+    _say(asdict(merged) | {"dry_run": dry_run}, "\n".join(_lines(merged, dry_run)), as_json)
+
+
+def _say(values: dict[str, Any], text: str, as_json: bool) -> None:
+    values["undo"] = values.pop("id")
+    say(values, text, as_json)
 
 
 def _lines(merged: Merged, dry_run: bool) -> Iterator[str]:
@@ -145,5 +155,5 @@ def _lines(merged: Merged, dry_run: bool) -> Iterator[str]:
     yield f"tombstones: {merged.tombstones}"
     if not dry_run:
         yield f"messages of the session history: {merged.messages}"
-        yield f"`memoryd memory undo {merged.id[-8:]}` takes the notes back"
+        yield f"`memoryd project merge {merged.key} {merged.into} --undo` takes it back"
         yield f"copies of what was there before: {merged.backup}"

@@ -30,11 +30,12 @@ from memoryd.memory.config import Config
 from memoryd.memory.errors import MemorydError, StoreBusy, UsageError
 from memoryd.memory.files import make_directory, write_atomic
 from memoryd.memory.home import Home
-from memoryd.memory.identities import is_known, merge_identity, record
+from memoryd.memory.identities import identity, identity_file, is_known, merge_identity, record
 from memoryd.memory.ids import uuid7
 from memoryd.memory.plan import Plan
 from memoryd.memory.projects import Project, Resolver
 from memoryd.memory.store import Store
+from memoryd.memory.undo import UNDO, Undone, undo
 from memoryd.sessions.history import History
 
 #: How long a person is kept waiting for a writer lock.
@@ -56,6 +57,17 @@ class Merged:
     id: str = ""
     commits: Mapping[str, str] = field(default_factory=dict)
     backup: str = ""
+
+
+@dataclass(frozen=True)
+class Unmerged:
+    """What taking a merge back did; ``messages`` went back, ``id`` undoes it for the notes."""
+
+    key: str
+    into: str
+    messages: int
+    commits: Mapping[str, str]
+    id: str
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,55 @@ class Merger:
             for store in sorted(stores, key=lambda each: each.root):
                 locks.enter_context(store.writer_lock(WAIT_SECONDS))
             return self._merge(project, into, joining.decide(*stores))
+
+    def undo(self, project: Project, into: Project) -> Unmerged:
+        """Make two projects again of what ``merge`` made one: notes and messages go back.
+
+        Raises ``UsageError`` where ``project`` is not merged into ``into``, ``UndoConflict`` where
+        a note was changed since, ``StoreBusy`` while either is worked on.
+        """
+        said = identity(self.home, project.key)
+        if said is None or said.merged_into != into.key:
+            raise UsageError(
+                f"{project.key} is not merged into {into.key}",
+                hint="name both by their keys; `memoryd project list` shows them",
+            )
+        self._require_quiet({project.key, into.key})
+        undone = self._take_back(
+            *(Store.for_project(self.home, each.key) for each in (project, into))
+        )
+        merge_identity(self.home, project.key, "")
+        resolver = Resolver(self.home, self.config.projects.worktrees)
+        messages = sum(
+            self.history.repoint_project(into.key, project.key, cwd=cwd)
+            for cwd in self.history.directories(into.key)
+            if resolver.resolve(cwd).key == project.key
+        )
+        commits = {key: made[-1] for key, made in undone.commits.items() if made} if undone else {}
+        return Unmerged(project.key, into.key, messages, commits, undone.id if undone else "")
+
+    def _take_back(self, source: Store, target: Store) -> Undone | None:
+        """Undo the newest merge of the one store into the other that is not undone yet."""
+        baseline = Baseline(target)
+        every = baseline.with_trailer(joining.MERGED) if baseline.exists() else []
+        mine = (
+            made
+            for made in every
+            if any(each.startswith(f"{source.key} ") for each in made.values(joining.MERGED))
+            and not baseline.with_trailer(UNDO, made.id)
+        )
+        newest = next(mine, None)
+        if newest is None:
+            return None
+        undone = undo(
+            self.home,
+            newest.values("Memoryd-Job")[0],
+            clock=self.clock,
+            evidence=self.ledger.records.evidence,
+        )
+        with target.writer_lock(WAIT_SECONDS):
+            joining.let_return(source, target, self.clock.now_ms())
+        return undone
 
     def _merge(self, project: Project, into: Project, decided: joining.Joining) -> Merged:
         keys = {project.key, into.key}
@@ -146,11 +207,11 @@ class Merger:
         for store in (decided.source, decided.target):
             baseline = Baseline(store)
             heads[store.key] = baseline.head() if baseline.exists() else None
-            place = self.home.projects / store.key / "project.json"
+            place = identity_file(self.home, store.key)
             if place.is_file():
                 shutil.copy2(place, folder / f"{store.key}.json")
-        write_atomic(folder / "merge.json", json.dumps(heads, indent=2).encode() + b"\n")
-        copy = folder / "memoryd.sqlite"
+        write_atomic(folder / "heads", json.dumps(heads, indent=2).encode() + b"\n")
+        copy = folder / self.home.ledger.name
         self.ledger.db.rows("vacuum into :copy", copy=str(copy))
         copy.chmod(0o600)
         return folder

@@ -6,6 +6,7 @@ session history. None of it moves with a project's directory: its key stays.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,6 @@ from memoryd.memory.identities import (
 from memoryd.memory.projects import Project, Resolver, path_of
 from memoryd.memory.store import Store
 from memoryd.sessions.history import History
-
 
 #: Repositories that are asked who they are when some project is gone from its place.
 _LOOKED_AT = 200
@@ -92,11 +92,19 @@ class Projects:
         kinds = Counter("archive" if note.archived else note.type for note in found)
         return dict(sorted(kinds.items()))
 
-    def named(self, name: str, directory: Path) -> Project:
-        """The project with the key ``name``, or that of ``directory``."""
+    def named(self, name: str, directory: Path, *, as_first: bool = False) -> Project:
+        """The project with the key ``name``, or that of ``directory``.
+
+        ``as_first``: the one recorded there, though it was merged into another.
+        """
         if is_key(self.home, name):
             said = identity(self.home, name)
             return Project(name, said.path if said is not None else path_of(name) or "")
+        if as_first:
+            place = os.path.realpath(directory)
+            for said in identities(self.home):
+                if said.path == place and said.merged_into:
+                    return Project(said.key, said.path)
         return self._resolve(directory)
 
     def move(self, project: Project, directory: Path) -> Moved:

@@ -53,17 +53,22 @@ def identities(home: Home) -> list[Identity]:
 def identity(home: Home, key: str) -> Identity | None:
     """What the project's ``project.json`` says; None where there is none that can be read."""
     try:
-        raw = read_or_none(home.projects / key / "project.json")
+        raw = read_or_none(identity_file(home, key))
         made = msgspec.json.decode(raw or b"", type=Identity)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     return replace(made, key=key)
 
 
+def identity_file(home: Home, key: str) -> Path:
+    """The ``project.json`` of a project."""
+    return home.projects / key / "project.json"
+
+
 def is_known(home: Home, key: str) -> bool:
     """Whether the home has anything of the project: who it is, or a store."""
-    places = (home.projects / key / name for name in ("project.json", "memory"))
-    return any(map(os.path.lexists, (*places, home.baselines / f"{key}.git")))
+    stores = (home.projects / key / "memory", home.baselines / f"{key}.git")
+    return any(map(os.path.lexists, (identity_file(home, key), *stores)))
 
 
 def followed(home: Home, known: Identity) -> Identity:
@@ -85,7 +90,7 @@ def record(home: Home, project: Project) -> Identity:
     known = identity(home, project.key)
     if known is None:
         known = identify(project)
-        if not os.path.lexists(home.projects / project.key / "project.json"):
+        if not os.path.lexists(identity_file(home, project.key)):
             _write(home, known)
     elif known.path != as_text(project.path) and kind_of(Path(project.path)) == "folder":
         move(home, project.key, project.path)
@@ -200,7 +205,7 @@ def _recorded(home: Home, key: str) -> Identity:
 
 
 def _write(home: Home, made: Identity) -> None:
-    path = home.projects / made.key / "project.json"
+    path = identity_file(home, made.key)
     try:
         make_directory(path.parent)
         write_atomic(path, msgspec.json.format(_encoded(made)) + b"\n")

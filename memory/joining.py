@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from memoryd.memory import notes
 from memoryd.memory.baseline import Baseline
-from memoryd.memory.changing import Change, Planned, none_planned
+from memoryd.memory.changing import Change, Planned, lift, none_planned
 from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
 from memoryd.memory.heads import heads, name_key
@@ -115,6 +115,18 @@ def carry_out(
     return {key: commit for key, commit in commits.items() if commit}
 
 
+def let_return(source: Store, target: Store, now_ms: int) -> None:
+    """Lift what undoing a merge made ``target`` forget: ``source`` has those notes again.
+
+    The caller holds the writer lock of ``target``.
+    """
+    back = ((path, source.read(path)) for path in source.paths() if path != TOMBSTONES)
+    again = [Forgotten.of_file(path, data) for path, data in back if data is not None]
+    change = Change(Baseline(target), now_ms)
+    if lift(change, *again):
+        change.carry_out(f"Know again what went back to {source.key}")
+
+
 def _opened(store: Store, now_ms: int, planned: Planned, merge_id: str) -> Change:
     baseline = Baseline(store)
     baseline.ensure()
@@ -122,11 +134,14 @@ def _opened(store: Store, now_ms: int, planned: Planned, merge_id: str) -> Chang
 
 
 def _fill(joining: Joining, source: Change, target: Change) -> None:
+    ours = set()
     for path, to in joining.moved.items():
         content = _under_new_names(joining, path)
-        if target.read(to) != content:
-            theirs = source.is_persons(path)
-            target.put(to, content, author="person" if theirs else "memoryd")
+        ours.add(sha256(content))
+        target.put(to, content, author="person" if source.is_persons(path) else "memoryd")
+    # What lies there already is from a merge that died: no version of a person's.
+    before = target.planned
+    target.planned = lambda: {*before(), *ours}
     lines = _new_lines(joining.source, joining.target)
     if lines:
         old = Tombstones.of(joining.target)
@@ -155,15 +170,23 @@ def _name(made: Joining) -> None:
         if path not in there and not (live and (folder, name_key(name)) in names):
             continue
         number = 2
-        while (to := f"{path.removesuffix('.md')}-{number}.md") in taken or (
-            live and (folder, name_key(f"{name}-{number}")) in names
-        ):
+        while True:
+            to, new = f"{path.removesuffix('.md')}-{number}.md", f"{name}-{number}" if live else ""
+            if to not in taken and (folder, name_key(new)) not in names:
+                break
+            if to in there and made.target.read(to) == _renamed(data, path, name, new):
+                break  # left by a merge that died before its commit
             number += 1
         taken.add(to)
         made.moved[path] = to
         if live:
-            made.names[path] = f"{name}-{number}"
-            names.add((folder, name_key(made.names[path])))
+            made.names[path] = new
+            names.add((folder, name_key(new)))
+
+
+def _renamed(data: bytes, path: str, name: str, new: str) -> bytes:
+    """The note under its new name; it as it is where it has none."""
+    return notes.update(relink(data, path, name, new), name=new) if new else data
 
 
 def _under_new_names(joining: Joining, path: str) -> bytes:

@@ -219,10 +219,17 @@ class History:
             rows = cursor.execute(schema.PROJECT_USE).fetchall()
         return {project: (sessions, last) for project, sessions, last in rows}
 
-    def repoint_project(self, old: str, new: str) -> int:
-        """Have what was said in the project ``old`` belong to ``new``; how many messages."""
+    def directories(self, project: str) -> list[str]:
+        """The working directories in which the messages of a project were said."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.DIRECTORIES, (project,)).fetchall()
+        return [cwd for (cwd,) in rows]
+
+    def repoint_project(self, old: str, new: str, *, cwd: str | None = None) -> int:
+        """Have what was said in the project ``old`` (in ``cwd``) belong to ``new``; how many
+        messages."""
         with self._database.transaction() as cursor:
-            return int(cursor.execute(schema.REPOINT, (new, old)).rowcount)
+            return int(cursor.execute(schema.REPOINT, (new, old, cwd, cwd)).rowcount)
 
     def counts(self) -> HistoryCounts:
         """How much is kept, for ``status``."""

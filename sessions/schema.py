@@ -249,4 +249,6 @@ PROJECT_USE = """
 """
 
 #: What was said in one project belongs to another from now on.
-REPOINT = "update message set project = ? where project = ?"
+REPOINT = "update message set project = ? where project = ? and (? is null or cwd = ?)"
+
+DIRECTORIES = "select distinct cwd from message where project = ? and cwd <> '' order by cwd"
