@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent / "memory"))
 
 from store_builders import git, make_store, write_bytes, write_note
+from test_projects import make_repository
 
 from memoryd.jobs import doctor
 from memoryd.jobs.doctor import CHECKS, Look, examine
@@ -21,7 +23,7 @@ from memoryd.jobs.workplace import open_ledger
 from memoryd.memory.config import Config
 from memoryd.memory.health import Finding
 from memoryd.memory.home import Home
-from memoryd.memory.projects import Project, record
+from memoryd.memory.projects import Project, Resolver, project_key, record
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
 
@@ -369,3 +371,54 @@ def test_what_hooks_could_not_do_in_the_last_day_is_counted(home: Home, clock: F
 
     assert (found.code, found.severity) == ("hook.failed", "warning")
     assert "2 times" in found.what and "codex stop deadline" in found.what
+
+
+def _a_gone_project(home: Home, tmp_path: Path) -> Project:
+    """A recorded repository ``app`` that was moved to ``new it``."""
+    make_repository(tmp_path / "app")
+    found = Resolver(home).resolve(str(tmp_path / "app"))
+    record(home, found)
+    (tmp_path / "app").rename(tmp_path / "new it")
+    return found
+
+
+def test_a_repository_that_moved_is_left_to_the_resolver(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    """Where it fits one project alone, the next session there says so."""
+    _a_gone_project(home, tmp_path)
+
+    assert wrong(home, clock) == []
+
+
+def test_a_repository_that_fits_two_projects_is_offered_to_both(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    """With the command that says which it is, as a shell takes it."""
+    gone = _a_gone_project(home, tmp_path)
+    shutil.copytree(tmp_path / "new it", tmp_path / "twin")
+    twin = Project(project_key(str(tmp_path / "twin")), str(tmp_path / "twin"))
+    record(home, twin)
+    shutil.rmtree(tmp_path / "twin")
+
+    found = wrong(home, clock)
+
+    place = f"'{tmp_path.resolve()}/new it'"
+    assert {each.code for each in found} == {"project.gone"}
+    assert [each.todo for each in found] == [
+        f"`memoryd project mv {each.key} {place}` if it moved there" for each in (gone, twin)
+    ]
+
+
+def test_a_gone_repository_whose_clone_is_a_project_may_be_merged(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    """It cannot be moved to where another project is."""
+    gone = _a_gone_project(home, tmp_path)
+    (tmp_path / "new it").rename(tmp_path / "clone")
+    clone = Project(project_key(str(tmp_path / "clone")), str(tmp_path / "clone"))
+    record(home, clone)
+
+    found = the_one(home, clock)
+
+    assert found.todo == f"`memoryd project merge {gone.key} {clone.key}` if they are one"
