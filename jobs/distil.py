@@ -9,7 +9,7 @@ crash after it is settled by whoever claims the session next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memoryd.jobs import gates
@@ -264,7 +264,7 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     """Read one slice, record what it is to become, apply that, and move the cursor past it."""
     job, ledger = attempt.job, attempt.place.ledger
     attempt.keeper.new_slice(job)
-    shown = [message for message in messages if _is_open(attempt, message)]
+    shown = [_as_merged(attempt, each) for each in messages if _is_open(attempt, each)]
     if not shown:
         first = ledger.cursor(job.agent, job.session) + 1
         ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
@@ -280,6 +280,12 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     _apply(attempt, read.plan)
     if read.stopped is not None:
         raise read.stopped
+
+
+def _as_merged(attempt: _Attempt, message: StoredMessage) -> StoredMessage:
+    """The message in the project that has the memory of its own by now: a merge moves what was
+    said only after it has said where the memory is."""
+    return replace(message, project=attempt.resolver.now(message.project))
 
 
 def _apply(attempt: _Attempt, plan: Plan) -> None:

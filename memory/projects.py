@@ -90,6 +90,7 @@ class Resolver:
         self._spelled = spelled
         self._not_below = Path(os.path.realpath(os.environ.get("HOME") or Path.home()))
         self._known: dict[str, Project] = {}
+        self._merged: dict[str, str] = {}
         self._trees: dict[str, set[str]] = {}
         self._places: _Places | None = None
         self._guard = threading.Lock()
@@ -104,6 +105,15 @@ class Resolver:
                     self._known.clear()
                 self._known[cwd] = found
             return found
+
+    def now(self, key: str) -> str:
+        """The key of the project that has the memory of ``key``: its own, or what it was merged
+        into."""
+        with self._guard:
+            if key not in self._merged:
+                known = identity(self._home, key)
+                self._merged[key] = followed(self._home, known).key if known is not None else key
+            return self._merged[key]
 
     def remember(self, keys: Iterable[str] = ()) -> None:
         """Record what was resolved: projects that moved, worktrees, and, of ``keys``, new ones.

@@ -20,7 +20,7 @@ from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.errors import StoreBusy, UsageError
 from memoryd.memory.forget import delete_note
-from memoryd.memory.identities import identity
+from memoryd.memory.identities import identity, merge_identity
 from memoryd.memory.notes import new_note
 from memoryd.memory.projects import Project, Resolver
 from memoryd.memory.store import Store
@@ -197,6 +197,21 @@ def test_what_was_said_belongs_to_the_other_and_so_does_what_is_said_next(two: T
     assert session is not None and session.projects == (two.two.key,)
     assert merged.messages == 1
     assert Resolver(two.world.home).resolve(two.one.path) == two.two
+
+
+def test_what_waits_while_a_merge_goes_on_lands_in_the_other(two: Two) -> None:
+    """It was read before, and its project says already where its memory is."""
+    two.keep(1, pnpm="Use pnpm.")
+    transcript = two.world.transcript("s1", cwd=Path(two.one.path))
+    for run in range(3):
+        transcript.user(FIRST if run == 1 else "Go on.").assistant("Fine.")
+    two.world.throttle(transcript)
+    merge_identity(two.world.home, two.one.key, two.two.key)
+
+    two.world.finalize(transcript)
+
+    assert not two.stores[0].root.exists()
+    assert FIRST in two.bodies(1).values()
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(two: Two) -> None:
