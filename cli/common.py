@@ -61,9 +61,11 @@ def store_of(home: Home, project: str | None, *, written: bool = False) -> Store
 
     ``written``: it is about to be, so the home notes which directory that is.
     """
+    from memoryd.memory import log
     from memoryd.memory.projects import Resolver
     from memoryd.memory.store import Store
 
+    log.configure(quiet=True)
     if project and _is_key(home, project):
         return Store.for_project(home, project)
     directory = absolute(project) if project else Path.cwd()

@@ -21,7 +21,7 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
 from memoryd.memory.edits import EditsOutcome, commit_person_edits, require_not_held
 from memoryd.memory.errors import BaselineError, StoreBusy, StoreError, StoreHeld
-from memoryd.memory.files import read_or_none, sha256
+from memoryd.memory.files import sha256
 from memoryd.memory.heads import refresh_heads
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
@@ -126,10 +126,7 @@ class StoreKeeper:
         self.changed(key, index=path != TOMBSTONES)
 
     def _is_our_index(self, key: str) -> bool:
-        try:
-            data = read_or_none(self.home.projects / key / "memory" / INDEX)
-        except OSError:  # a folder in its place, for one: looked at like any change
-            return False
+        data = Store.for_project(self.home, key).shown_index()
         return data is not None and sha256(data) == self._indexes.get(key)
 
     def changed(self, key: str, *, index: bool = True) -> None:
@@ -218,7 +215,12 @@ class StoreKeeper:
     def _write_index(self, store: Store) -> None:
         text, unreadable = store.survey_index()
         self._indexes[store.key] = sha256(text.encode())
-        store.put_index(text)
+        try:
+            store.put_index(text)
+        except StoreError as error:  # it is derived: the store is as good as before
+            self.troubles.name_index(store.key, str(error))
+        else:
+            self.troubles.name_index(store.key, None)
         refresh_heads(store)
         self.troubles.name_unreadable(store.key, unreadable)
 

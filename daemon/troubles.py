@@ -21,6 +21,8 @@ class Troubles:
     unreadable: dict[str, dict[str, str]] = field(default_factory=dict)
     #: Edits in which the scanner found a secret: left uncommitted.
     secret: dict[str, list[str]] = field(default_factory=dict)
+    #: Indexes that cannot be written, with the reason.
+    index: dict[str, str] = field(default_factory=dict)
 
     def hold(self, key: str, reason: str) -> None:
         """The store is held."""
@@ -33,6 +35,15 @@ class Troubles:
         if self.unusable.get(key) != reason:
             logger().warning("store.unusable", store=key, reason=reason)
         self.unusable[key] = reason
+
+    def name_index(self, key: str, reason: str | None) -> None:
+        """The index of the store cannot be written, for this reason; None: it can."""
+        known = self.index.pop(key, None)
+        if reason is None:
+            return
+        if known != reason:
+            logger().warning("index.unusable", store=key, reason=reason)
+        self.index[key] = reason
 
     def name_unreadable(self, key: str, found: list[Unreadable]) -> None:
         """These files of the store are no readable notes, and no others."""

@@ -273,6 +273,7 @@ CHECKS: tuple[Check, ...] = (
     Check("history.ok", "every store has its history", _in_each_store(health.history)),
     Check("locks.ok", "no git left a lock behind", _stale_locks),
     Check("stores.ok", "no store is held", _in_each_store(health.held)),
+    Check("index.ok", "every index can be written", _in_each_store(health.derived)),
     Check("notes.ok", "every note can be read", _in_each_store(health.unreadable_notes)),
     Check("scanner.ok", "no note holds a secret", _in_each_store(health.suspicious_notes)),
     Check("tombstones.ok", "what was forgotten is known", _in_each_store(health.tombstones)),

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from memoryd.memory import seams, subjects
 from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.clock import Clock
+from memoryd.memory.derived import follow_index
 from memoryd.memory.errors import StoreError
 from memoryd.memory.files import sha256
 from memoryd.memory.heads import Heads
@@ -90,7 +91,7 @@ def apply_plan(
             for trailer, candidates in found.items():
                 candidates |= set(done.values(trailer))
         for store in stores:
-            store.refresh_index()
+            follow_index(store)
     for store in stores:
         if not store.is_profile:
             record_key(home, store.key)
@@ -115,7 +116,7 @@ def take_back(home: Home, plan: Plan, *, clock: Clock, wait_seconds: float = 0.0
             operations = [each for each in plan.operations if each.store == key]
             paths = put_back_all(Work(store, baseline, operations, clock.now_ms()))
             found += [f"{key}: {path}" for path in paths]
-            store.refresh_index()
+            follow_index(store)
     return found
 
 

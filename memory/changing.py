@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from memoryd.memory import seams
 from memoryd.memory.baseline import Author, Baseline, blob_id
+from memoryd.memory.derived import follow_index
 from memoryd.memory.edits import write_tombstones
 from memoryd.memory.errors import StoreError, UsageError
 from memoryd.memory.files import sha256
@@ -123,7 +124,7 @@ class Change:
         except StoreError:
             self._write_back()
             raise
-        self.store.refresh_index()
+        follow_index(self.store)
         if not self.store.is_profile:
             record_key(self.store.home, self.store.key)
         return made

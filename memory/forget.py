@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.clock import Clock
+from memoryd.memory.derived import follow_index
 from memoryd.memory.edits import SpansOf, forgotten_files, unknown_spans, write_tombstones
 from memoryd.memory.errors import NoteError, StoreError, UsageError
 from memoryd.memory.home import Home
@@ -140,7 +141,7 @@ def _forget(
     title = f"Forget {shown or 'what was not kept yet'}"
     made = baseline.commit(files, title, {"Memoryd-Job": identity}, "person", now_ms=now_ms)
     seams.reach("store.committed")
-    store.refresh_index()
+    follow_index(store)
     return Forgot(tuple(notes), made, identity)
 
 

@@ -6,6 +6,7 @@ quotes a note: it says where and what kind. ``jobs/doctor.py`` lists the checks.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.edits import require_not_held
 from memoryd.memory.errors import MemorydError, StoreError
 from memoryd.memory.scanner import redact, scan
-from memoryd.memory.store import TOMBSTONES, Store
+from memoryd.memory.store import INDEX, TOMBSTONES, Store
 from memoryd.memory.text import clip
 from memoryd.memory.tombstones import Tombstones
 
@@ -101,6 +102,20 @@ def history(store: Store) -> Iterator[Finding]:
         severity: Severity = "warning" if each.code == "baseline.foreign" else "problem"
         if each.code != "baseline.locked":  # `stale_locks` names every one
             yield Finding(each.code, severity, each.message, each.hint)
+
+
+def derived(store: Store) -> Iterator[Finding]:
+    """Something in the place of the derived index that is no file of ours."""
+    if store.is_profile:
+        return
+    path = store.root / INDEX
+    if path.is_dir() and not path.is_symlink():
+        what = f"{path} is a folder: the index of the notes cannot be written"
+        yield Finding("index.unusable", "problem", what, "move it away; the index is then made")
+    elif os.path.lexists(path) and store.shown_index() is None:
+        what = f"{path} is no plain file that can be read"
+        todo = "remove it, or see who owns it: the next write makes the index again"
+        yield Finding("index.unusable", "warning", what, todo)
 
 
 def stale_locks(store: Store, now_ms: int) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from memoryd.memory.files import (
 )
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
+from memoryd.memory.log import logger
 from memoryd.memory.notes import ARCHIVE, TYPES, Note, parse
 
 #: The largest file that is read; a larger one is reported as unreadable.
@@ -240,26 +241,39 @@ class Store:
 
     def put_index(self, text: str) -> None:
         """Write ``MEMORY.md`` unless it says ``text`` already. The caller holds the writer lock."""
-        path = self.root / INDEX
         try:
-            if path.is_symlink() or not path.is_file() or path.read_bytes() != text.encode():
+            if self.shown_index() != text.encode():
                 make_directory(self.root)
-                write_atomic(path, text.encode())
+                write_atomic(self.root / INDEX, text.encode())
         except OSError as error:
             raise _failed(INDEX, error) from error
 
-    def refresh_index(self) -> None:
-        """Write ``MEMORY.md`` after a save, unless it is so long that it is cut short anyway.
+    def shown_index(self) -> bytes | None:
+        """What ``MEMORY.md`` says; None where it is missing, no plain file, or cannot be read.
+
+        Never waits and never follows: a pipe or a link in its place is no index.
+        """
+        try:
+            return _read(INDEX, self.root / INDEX)
+        except StoreError:
+            return None
+
+    def has_long_index(self) -> bool:
+        """Whether the index is so long that it is cut short anyway.
 
         Reading 10,000 notes for one more line is not worth a save's time: such an index is left to
         ``write_index``, which the refresh of what is derived calls.
         """
+        return index.CUT_SHORT.encode() in (self.shown_index() or b"")
+
+    def refresh_index(self) -> None:
+        """Write ``MEMORY.md`` after a save, unless it is a long one. Never raises: what is derived
+        fails no save. What stands in the way is logged, and ``health.derived`` names it."""
         try:
-            shown = (self.root / INDEX).read_bytes()
-        except OSError:  # missing or unreadable: it is made
-            shown = b""
-        if index.CUT_SHORT.encode() not in shown:
-            self.write_index()
+            if not self.has_long_index():
+                self.write_index()
+        except StoreError as error:
+            logger().warning("index.unusable", store=self.key, reason=str(error))
 
     def _survey(self) -> tuple[list[Note], list[Unreadable]]:
         notes: list[Note] = []

@@ -15,6 +15,7 @@ from functools import partial
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.clock import Clock
+from memoryd.memory.derived import follow_index
 from memoryd.memory.edits import forgotten_files, write_tombstones
 from memoryd.memory.errors import StoreError, UndoConflict, UsageError
 from memoryd.memory.files import sha256
@@ -97,7 +98,7 @@ def undo(home: Home, reference: str, *, clock: Clock, evidence: EvidenceOf = _un
         now_ms = clock.now_ms()
         done = {each.store.key: _revert(each, identity, now_ms, evidence) for each in reversals}
         for store in targets:
-            store.refresh_index()
+            follow_index(store)
     return Undone(
         identity,
         name,

@@ -358,6 +358,26 @@ def test_a_store_that_cannot_be_used_is_said_once_and_the_keeper_goes_on(
         assert Baseline(broken).last_author("user/new.md") == "person"
 
 
+def test_an_index_that_cannot_be_written_is_said_once_and_the_store_is_used(
+    home: Home, clock: FakeClock, keeper: StoreKeeper
+) -> None:
+    """A folder in its place is left; it is derived, so the store is as good as before."""
+    store = make_store(home, a="A")
+    (store.root / "MEMORY.md").mkdir()
+
+    with capture_logs() as logs:
+        for _ in range(3):
+            keeper.saw(store.key, "MEMORY.md")
+            _settle(keeper, clock, 2)
+
+    assert [each["event"] for each in logs] == ["index.unusable"]
+    assert keeper.troubles.unusable == {}
+    (store.root / "MEMORY.md").rmdir()
+    keeper.saw(store.key, "MEMORY.md")
+    _settle(keeper, clock, 2)
+    assert keeper.troubles.index == {} and (store.root / "MEMORY.md").is_file()
+
+
 def test_what_a_person_did_is_told_to_whoever_follows_the_notes(
     home: Home, clock: FakeClock
 ) -> None:
