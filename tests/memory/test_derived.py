@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from store_builders import make_store, operation, plan
 
 from memoryd.memory.apply import apply_plan
 from memoryd.memory.baseline import Baseline
@@ -13,8 +14,6 @@ from memoryd.memory.home import Home
 from memoryd.memory.saving import save_note
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
-
-from store_builders import make_store, operation, plan
 
 
 def put_there(store: Store, what: str) -> None:
