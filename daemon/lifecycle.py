@@ -36,13 +36,12 @@ from memoryd.memory import seams
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import Config, load
 from memoryd.memory.errors import (
+    HELD_CODES,
     ConfigError,
     HomeError,
     HomeLocked,
     LeaseLost,
     MemorydError,
-    StoreDetached,
-    StoreHeld,
 )
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
@@ -130,8 +129,7 @@ class Daemon:
         )
         # A new process has new keys and perhaps a new configuration: ask again.
         self.place.ledger.breakers.resume(config.provider.name)
-        # The notes may be back since.
-        self.place.ledger.wake(StoreHeld.code, StoreDetached.code)
+        self.place.ledger.wake(*HELD_CODES)
         self.keeper = LeaseKeeper(self.place.ledger, self.clock, config.queue.heartbeat_seconds)
         self.stores = StoreKeeper(
             self.home,
@@ -242,7 +240,7 @@ class Daemon:
 
     def _on_released(self, key: str) -> None:
         """A store is held no more: its jobs go on."""
-        self.place.ledger.wake(StoreHeld.code, StoreDetached.code)
+        self.place.ledger.wake(*HELD_CODES)
         self.doorbell.ring()
 
     def _on_ring(self) -> None:

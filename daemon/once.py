@@ -20,7 +20,7 @@ from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import Config
 from memoryd.memory.edits import commit_person_edits
-from memoryd.memory.errors import HomeLocked, StoreDetached, StoreError, StoreHeld
+from memoryd.memory.errors import HELD_CODES, HomeLocked, StoreError
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
 from memoryd.memory.store import Store
@@ -96,8 +96,7 @@ def _work(place: Workplace, only: str | None) -> int:
     ledger = place.ledger
     ledger.rescue(everything=True)
     ledger.breakers.resume(place.config.provider.name)
-    # A person may have put the notes back while nobody looked.
-    ledger.wake(StoreHeld.code, StoreDetached.code)
+    ledger.wake(*HELD_CODES)
     take_in_envelopes(place)
     finalize_idle(place)
     keeper = LeaseKeeper(ledger, place.clock, place.config.queue.heartbeat_seconds)

@@ -13,8 +13,10 @@ sweeps up.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,11 +27,11 @@ from memoryd.memory.branch import BRANCH
 from memoryd.memory.clock import SystemClock
 from memoryd.memory.commits import FORMAT, Author, Commit, identity, message, parse_commit, trailer
 from memoryd.memory.committing import write_blobs, write_trees
-from memoryd.memory.errors import BaselineError
+from memoryd.memory.errors import BaselineError, BaselineMissing
 from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.gitprogram import Git
 from memoryd.memory.repository import NOTHING, Repository
-from memoryd.memory.store import Store
+from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.trouble import Trouble, find_trouble
 
 __all__ = ["BRANCH", "SNAPSHOT_TAG", "Author", "Baseline", "Commit", "blob_id"]
@@ -75,9 +77,56 @@ class Baseline:
         """See that the store can be written: what is missing is made, its branch is checked out.
 
         A ``.git`` that a person put there is left alone: we never depend on it. Raises
-        ``StoreDetached`` while another branch or commit is checked out, ``BaselineUnusable`` where
-        the repository is damaged or cannot be made, ``DiskFull``.
+        ``StoreDetached`` while another branch or commit is checked out, ``BaselineMissing`` where
+        a history there was is gone, ``BaselineUnusable`` where the repository is damaged or cannot
+        be made, ``DiskFull``.
         """
+        self.require_history()
+        self._ensure()
+
+    def begin_anew(self) -> bool:
+        """Begin a new history where the old one is lost for good, by a person's word.
+
+        False, and nothing done, where there is one. Raises as ``ensure`` does. The caller holds the
+        writer lock.
+        """
+        if self.exists():
+            return False
+        self._ensure()
+        return True
+
+    def require_history(self) -> None:
+        """Raise ``BaselineMissing`` where the store had a history and has none now.
+
+        What only ever comes with one says so: its link, its tombstones, its ``project.json``. A
+        new history in its place would know neither whose a note is nor what was done already.
+        """
+        if self.exists() or not self._had_history():
+            return
+        store = self.store
+        todo = f"put {store.git_dir} back, from where it was moved or from a backup"
+        if not store.is_profile:
+            anew = f"memoryd memory restore --begin-anew --project {shlex.quote(store.key)}"
+            todo += f"; if it is lost for good: `{anew}`"
+        raise BaselineMissing(
+            f"the history of {store.key} is gone: nothing is written there meanwhile", hint=todo
+        )
+
+    def _had_history(self) -> bool:
+        store = self.store
+        if os.path.lexists(f"{store.git_dir}.damaged"):
+            return False  # put aside by hand, as `gitprogram.what_to_do` says: that is the word
+        link = store.root / ".git"
+        if link.is_file() and not link.is_symlink():
+            with contextlib.suppress(OSError):
+                target = link.read_text("utf-8", "replace").strip()
+                if target.endswith(f"/baselines/{store.git_dir.name}"):
+                    return True
+        if os.path.lexists(store.root / TOMBSTONES):
+            return True
+        return not store.is_profile and os.path.lexists(store.root.parent / "project.json")
+
+    def _ensure(self) -> None:
         store = self.store
         try:
             make_directory(store.root)

@@ -150,6 +150,7 @@ def require_not_held(
     Cheap where nothing did: only the names are looked at. The caller holds the writer lock.
     """
     baseline = Baseline(store)
+    baseline.require_history()
     if not store.root.is_dir():
         return require_folder(baseline)
     known = baseline.files()

@@ -15,7 +15,8 @@
     ├── StoreError                    a store of markdown cannot be used
     │   ├── StoreBusy                 its writer lock is held elsewhere: snooze
     │   ├── StoreHeld                 a mass disappearance, held until a person decides
-    │   │   └── StoreDetached         its history has something else checked out: snooze
+    │   │   ├── StoreDetached         its history has something else checked out: snooze
+    │   │   └── BaselineMissing       its history is gone: snooze
     │   ├── DiskFull                  no room, or no quota, to write: snooze
     │   ├── NoteError                 one file is not a note we may rewrite
     │   ├── BaselineError             git refused or failed
@@ -137,6 +138,16 @@ class StoreDetached(StoreHeld):
     """A person has another branch or an old commit checked out in the store, until they end it."""
 
     code = "store.detached"
+
+
+class BaselineMissing(StoreHeld):
+    """The history there was is gone; nothing is written until a person has put it back."""
+
+    code = "baseline.missing"
+
+
+#: What a job waits for that a person's hand ends, whenever that is.
+HELD_CODES = (StoreHeld.code, StoreDetached.code, BaselineMissing.code)
 
 
 class DiskFull(StoreError):

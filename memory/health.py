@@ -93,10 +93,10 @@ def held(store: Store) -> Iterator[Finding]:
 def history(store: Store) -> Iterator[Finding]:
     """A baseline that is missing, cannot be used, or is not the one people see in the folder."""
     baseline = Baseline(store)
+    baseline.require_history()
     if not baseline.exists():
-        what = f"{store.root} has no history"
-        todo = "restore the baselines folder from a backup; else the next write starts a new one"
-        yield Finding("baseline.missing", "warning", what, todo)
+        what = f"{store.root} has no history yet"
+        yield Finding("baseline.none", "warning", what, "the next write begins one")
         return
     for each in baseline.trouble():
         severity: Severity = "warning" if each.code == "baseline.foreign" else "problem"

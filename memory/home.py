@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from memoryd.memory.errors import HomeError
 from memoryd.memory.files import make_directory, read_or_none, write_atomic
@@ -44,14 +46,16 @@ class Home:
     def prepare(self) -> str:
         """Make the folders (0700) and ``home.json``; the home's uuid comes back.
 
+        What was forgotten is known by this uuid alone, so it is never made anew where there are
+        stores: a lost ``home.json`` is restored from its copy in ``backups/`` or from the ledger.
         Raises ``HomeError`` when that is not possible, with what to do about it.
         """
         try:
             for name in _FOLDERS:
                 make_directory(self.root / name)
             if read_or_none(self.identity) is None:
-                made = {"uuid": str(uuid.uuid4())}
-                write_atomic(self.identity, json.dumps(made).encode() + b"\n")
+                self._restore_identity()
+            self._keep_copy()
         except OSError as error:
             raise HomeError(
                 f"the home {self.root} cannot be used: {error.strerror}",
@@ -60,20 +64,75 @@ class Home:
         return self.uuid()
 
     def uuid(self) -> str:
-        """The uuid in ``home.json``. Raises ``HomeError`` when it cannot be read."""
+        """The uuid in ``home.json``, or in its copy where that is missing.
+
+        Raises ``HomeError`` when it cannot be read.
+        """
         raw = read_or_none(self.identity)
-        try:
-            return str(uuid.UUID(json.loads(raw or b"")["uuid"]))
-        except (ValueError, KeyError, TypeError) as error:
+        found = _uuid_in(read_or_none(self.identity_copy) if raw is None else raw)
+        if found is None:
             raise HomeError(
                 f"{self.identity} does not hold the home's uuid",
-                hint="restore it from a backup; a new uuid would orphan the ledger's rows",
-            ) from error
+                hint=f"copy {self.identity_copy} over it, or restore it from a backup:"
+                " what was forgotten is known by it",
+            )
+        return found
+
+    def _restore_identity(self) -> None:
+        known = _uuid_in(read_or_none(self.identity_copy)) or self._uuid_in_ledger()
+        if known is None and self._has_stores():
+            raise HomeError(
+                f"{self.identity} is missing and the home has memories",
+                hint="restore it from a backup: what was forgotten is known by it. If there is"
+                f" none, move {self.projects} and {self.baselines} away and import the notes",
+            )
+        made = {"uuid": known or str(uuid.uuid4())}
+        write_atomic(self.identity, json.dumps(made).encode() + b"\n")
+        if known and self.identity_copy.exists():  # its time is since when sessions are looked at
+            at = self.identity_copy.stat().st_mtime_ns
+            os.utime(self.identity, ns=(at, at))
+
+    def _keep_copy(self) -> None:
+        raw = read_or_none(self.identity)
+        ours, kept = _uuid_in(raw), _uuid_in(read_or_none(self.identity_copy))
+        if ours and kept and ours != kept:
+            raise HomeError(
+                f"{self.identity} and its copy {self.identity_copy} name two homes",
+                hint="what was forgotten is known by the uuid it was forgotten under: copy the one"
+                " that was there first over the other",
+            )
+        if raw and ours and not kept:
+            write_atomic(self.identity_copy, raw)
+            at = self.identity.stat().st_mtime_ns
+            os.utime(self.identity_copy, ns=(at, at))
+
+    def _has_stores(self) -> bool:
+        return any(self.baselines.glob("*.git")) or any(self.projects.glob("*/memory"))
+
+    def _uuid_in_ledger(self) -> str | None:
+        """The ``home`` of the ledger's newest job; None where there is none to be read."""
+        import sqlite3
+
+        if not self.ledger.is_file():
+            return None
+        where = f"file:{quote(os.fspath(self.ledger))}?mode=ro"
+        newest = "select home from job order by created_at desc, id desc limit 1"
+        try:
+            with contextlib.closing(sqlite3.connect(where, uri=True)) as ledger:
+                row = ledger.execute(newest).fetchone()
+        except sqlite3.Error:
+            return None
+        return _uuid_in(json.dumps({"uuid": row[0]}).encode()) if row else None
 
     @property
     def identity(self) -> Path:
         """``home.json``."""
         return self.root / "home.json"
+
+    @property
+    def identity_copy(self) -> Path:
+        """The copy of ``home.json``, in ``backups/``."""
+        return self.backups / "home.json"
 
     @property
     def config_file(self) -> Path:
@@ -133,3 +192,11 @@ class Home:
         base = environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return Path(base) / f"memoryd-{os.getuid()}" / f"{name}.sock"
+
+
+def _uuid_in(raw: bytes | None) -> str | None:
+    """The uuid that the bytes of a ``home.json`` hold; None where they hold none."""
+    try:
+        return str(uuid.UUID(json.loads(raw or b"")["uuid"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

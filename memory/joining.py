@@ -22,7 +22,8 @@ from memoryd.memory.baseline import Baseline
 from memoryd.memory.changing import Change, Planned, lift, none_planned
 from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
-from memoryd.memory.heads import heads, name_key
+from memoryd.memory.head import name_key
+from memoryd.memory.heads import Heads
 from memoryd.memory.notes import Note, parse
 from memoryd.memory.renaming import relink
 from memoryd.memory.store import TOMBSTONES, Store
@@ -158,7 +159,9 @@ def _new_lines(source: Store, target: Store) -> list[bytes]:
 def _name(made: Joining) -> None:
     """Give every note that goes its path, and its name, in the other store."""
     there = set(made.target.paths())
-    names = {(each.path.rpartition("/")[0], name_key(each.name)) for each in heads(made.target)}
+    with Heads(made.target) as heads:
+        heads.refresh(whole=True)
+        names = {(each.path.rpartition("/")[0], each.key) for each in heads.all()}
     taken = there | set(made.contents)
     for path, data in made.contents.items():
         made.moved[path] = path

@@ -62,6 +62,26 @@ def test_a_job_is_undone_in_one_step_and_that_too_can_be_undone(world: World) ->
     assert world.is_clean()
 
 
+def test_a_lost_history_is_waited_for_until_a_person_says_it_is_gone(world: World) -> None:
+    """A session waits at no cost; `restore --begin-anew` lets it go on."""
+    _distil(world, TABS)
+    before = world.notes()
+    (world.home.root / "baselines").rename(world.root / "away")
+
+    refused = world.run(
+        "memory", "save", "x", "--type", "project", "--description", "d", "--content", "c"
+    )
+    assert refused.returncode == 1 and "--begin-anew" in refused.stderr
+    assert world.notes() == before
+    begun = world.answer("memory", "restore", "--begin-anew")
+    saved = world.answer(
+        "memory", "save", "x", "--type", "project", "--description", "d", "--content", "c"
+    )
+
+    assert begun["begun"] and saved["undo"]
+    assert world.answer("memory", "restore", "--begin-anew")["begun"] is False
+
+
 def test_undo_of_what_was_changed_since_does_nothing_and_says_so(world: World) -> None:
     """The person's edit is named and stands."""
     job = _distil(world, TABS)

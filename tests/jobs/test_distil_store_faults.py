@@ -105,3 +105,16 @@ def test_a_job_waits_for_what_stands_in_its_way_and_goes_on(
     assert_goes_on(world)
     assert Baseline(world.store()).changed_paths() == []
     assert world.job(job).outcome_code == "notes.written"
+
+
+def test_a_job_waits_while_the_histories_are_away(world: World) -> None:
+    """No other is begun in their place, and what the next session said waits for them."""
+    world.home.baselines.rename(world.folder / "away")
+
+    job = world.finalize(world.transcript("s2").user(SECOND))
+
+    assert_waits(world, job, "baseline.missing")
+    assert not any(world.home.baselines.glob("*.git"))
+    shutil.rmtree(world.home.baselines, ignore_errors=True)
+    (world.folder / "away").rename(world.home.baselines)
+    assert_goes_on(world)

@@ -211,7 +211,19 @@ def test_a_history_that_is_gone_is_named(home: Home, clock: FakeClock) -> None:
     store.git_dir.rename(home.root / "away")
     (home.projects / ("k" * 250) / "memory").mkdir(parents=True)
 
-    assert the_one(home, clock).code == "baseline.missing"
+    found = the_one(home, clock)
+    assert (found.code, found.severity) == ("baseline.missing", "problem")
+    assert "--begin-anew" in found.todo
+
+
+def test_a_lost_identity_that_nothing_knows_is_named(home: Home, clock: FakeClock) -> None:
+    """With another one every tombstone would be void."""
+    make_store(home, a="A")
+    home.identity.unlink()
+    home.identity_copy.unlink()
+
+    assert "home.unusable" in {each.code for each in wrong(home, clock)}
+    assert not home.identity.exists()
 
 
 def test_a_detached_head_and_a_foreign_repository_are_named(home: Home, clock: FakeClock) -> None:

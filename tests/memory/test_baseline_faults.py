@@ -10,19 +10,31 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from store_builders import age, git, make_store, note_bytes, operation, plan, write_note
+from store_builders import (
+    KEY,
+    age,
+    git,
+    make_store,
+    note_bytes,
+    operation,
+    plan,
+    write_bytes,
+    write_note,
+)
 
 from memoryd.memory.apply import apply_plan
 from memoryd.memory.baseline import SNAPSHOT_TAG, Baseline
-from memoryd.memory.edits import commit_person_edits
+from memoryd.memory.edits import commit_person_edits, require_not_held
 from memoryd.memory.errors import (
     BaselineLocked,
+    BaselineMissing,
     BaselineUnusable,
     DiskFull,
     StoreDetached,
     StoreError,
 )
 from memoryd.memory.home import Home
+from memoryd.memory.projects import Project, record
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
 from memoryd.memory.undo import undo
@@ -266,11 +278,49 @@ def test_a_baseline_that_was_deleted_is_begun_anew_without_lifting_tombstones(
     shutil.rmtree(store.git_dir)
 
     (found,) = Store.all(home)
+    with pytest.raises(BaselineMissing):
+        commit_person_edits(found, now_ms=clock.now_ms())
+    with found.writer_lock():
+        assert Baseline(found).begin_anew()
     commit_person_edits(found, now_ms=clock.now_ms())
 
     assert (store.root / "tombstones.jsonl").read_bytes() == forgotten
     assert Baseline(store).last_author("user/a.md") == "person"
     assert Baseline(store).changed_paths() == []
+
+
+@pytest.mark.parametrize("left", [".git", "tombstones.jsonl", "../project.json"])
+def test_a_history_that_is_gone_is_not_silently_begun_anew(home: Home, left: str) -> None:
+    """Each of what only comes with a history says so; what is put back goes on."""
+    store = make_store(home, a="One")
+    write_bytes(store, "tombstones.jsonl", b"")
+    record(home, Project(store.key, "/home/ada/app"))
+    before = Baseline(store).head()
+    home.baselines.rename(home.root / "away")
+    for each in {".git", "tombstones.jsonl", "../project.json"} - {left}:
+        (store.root / each).unlink()
+
+    for write in (Baseline(store).ensure, lambda: Baseline(store).commit([], "x")):
+        with pytest.raises(BaselineMissing) as raised:
+            write()
+    with pytest.raises(BaselineMissing):
+        require_not_held(store)
+    assert str(store.git_dir) in raised.value.hint
+    assert not store.git_dir.exists()
+
+    if home.baselines.exists():
+        home.baselines.rmdir()
+    (home.root / "away").rename(home.baselines)
+    Baseline(store).commit([], "On")
+    assert Baseline(store).parent(Baseline(store).head() or "") == before
+
+
+def test_a_project_whose_notes_a_person_made_begins_a_history(home: Home) -> None:
+    """Nothing says that there was one."""
+    store = Store.for_project(home, KEY)
+    path = write_note(store, "user/mine.md", "Mine")
+
+    assert Baseline(store).commit([path], "First")
 
 
 def test_missing_git_is_nobodys_fault(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
