@@ -2,7 +2,7 @@
 
 Gathered under no lock: ``snapshot`` is the commit it was gathered on, and every operation decided
 on it names the bytes it found. A note that holds a secret is not in it; nor are the words of one
-that was deleted, so that what a person forgot is not told to a model.
+that was deleted, or the lines that were cut from one, so that what a person forgot is not told to a model.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ DIFF_BYTES = 65_536
 _DIFF_FILES = DIFF_BYTES // 128
 _DIFF_SOURCE_BYTES = 16 << 20
 _STATUS = {"A": "added", "D": "deleted"}
+_HUNK = re.compile(r"^(?=@@ -)", re.MULTILINE)
+_HUNK_NUMBERS = re.compile(r"@@ -[0-9,]+ \+[0-9,]+ @@")
 _FILE_OF_DIFF = re.compile(r"^(?=diff --git )", re.MULTILINE)
 
 #: Names pairs of paths that vectors say are close.
@@ -170,7 +172,26 @@ def _diff(baseline: Baseline, since: str | None, until: str, changed: Mapping[st
     if len(data) > DIFF_BYTES:
         return ""
     files = _FILE_OF_DIFF.split(data.decode("utf-8", "replace"))
-    return "".join(part for part in files if not _tells_secret(part))
+    return "".join(_without_removed(part) for part in files if not _tells_secret(part))
+
+
+def _without_removed(part: str) -> str:
+    """One file of a diff without what was taken away, of which only the number of lines is told.
+
+    Lines that a person cut are no more a model's to read than a note they deleted. What git
+    writes behind the numbers of a hunk is a line of the old file too.
+    """
+    heads, *hunks = _HUNK.split(part)
+    return heads + "".join(map(_of_hunk, hunks))
+
+
+def _of_hunk(hunk: str) -> str:
+    numbers, *lines = hunk.split("\n")
+    match = _HUNK_NUMBERS.match(numbers)
+    kept = [line for line in lines if not line.startswith("-")]
+    taken = len(lines) - len(kept)
+    told = [f"-({taken} {'line' if taken == 1 else 'lines'} removed)"] if taken else []
+    return "\n".join([match[0] if match else "", *told, *kept])
 
 
 def _size(store: Store, path: str) -> int:

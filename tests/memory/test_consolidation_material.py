@@ -104,6 +104,24 @@ def test_a_deletion_is_visible_and_its_words_are_not(home: Home) -> None:
     assert "tombstones" not in _prompt(material)
 
 
+def test_lines_that_were_cut_from_a_note_are_counted_and_not_shown(home: Home) -> None:
+    """A deletion too; nor what git writes behind the numbers of a hunk, a line of the old note."""
+    lines = [f"Line {number} of the shop." for number in range(30)]
+    body = "\n".join([*lines[:9], "Bob drinks.", "-- Rosa too.", *lines[9:], "The end."])
+    store = store_with(home, {"user/tea": body})
+    _seen(store)
+    kept = "\n".join([*lines[:9], *lines[9:], "The very end."])
+    _commit(store, put(store, "user/tea", kept))
+
+    material = gathered(store)
+
+    assert "+The very end." in material.diff and " Line 9 of the shop." in material.diff
+    assert "-(2 lines removed)" in material.diff and "-(1 line removed)" in material.diff
+    for gone in ("Bob", "Rosa", "\n-The end", "@@ Line"):
+        assert gone not in material.diff
+    assert "removed)" not in material.told
+
+
 def test_what_went_to_the_archive_is_called_so(home: Home) -> None:
     """It was not forgotten, it was replaced."""
     store = store_with(home, {"user/tea": "Likes tea.", "user/tee": "Likes tea."})
