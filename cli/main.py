@@ -122,8 +122,19 @@ def main() -> NoReturn:
         # Whoever read our output has seen enough; Python must not complain while it closes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
+    except OSError as error:
+        fail(_refused(error))
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _refused(error: OSError) -> MemorydError:
+    """The last net: what the system refused, wherever nobody could say more about it."""
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return MemorydError(
+        f"the system refused: {where}{error.strerror or type(error).__name__}",
+        hint="see that the disk has room and who owns the home; `memoryd doctor` looks it over",
+    )
 
 
 def fail(error: MemorydError, code: int = EXIT_FAILED) -> NoReturn:

@@ -114,7 +114,13 @@ class Database:
 
     def rows(self, text: str, **values: object) -> list[tuple[Any, ...]]:
         """All rows of one statement (all of them: a half-read ``returning`` keeps the lock)."""
-        return list(self._execute(text, values).fetchall())
+        cursor = self._execute(text, values)
+        try:
+            return list(cursor.fetchall())
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.Error as error:  # a disk may fail between two rows
+            raise self._unusable(error) from error
 
     def change(self, text: str, **values: object) -> int:
         """Run one statement; how many rows it changed."""
@@ -129,7 +135,7 @@ class Database:
             return self._connected().execute(text, values)
         except sqlite3.IntegrityError:
             raise
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             raise self._unusable(error) from error
 
     @contextmanager
@@ -154,7 +160,7 @@ class Database:
                     connection.execute("pragma synchronous = normal")
         except sqlite3.IntegrityError:
             raise
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> LedgerError:

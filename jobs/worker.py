@@ -27,6 +27,7 @@ from memoryd.memory.errors import (
     StoreBusy,
     StoreHeld,
 )
+from memoryd.memory.files import is_full
 from memoryd.memory.gitprogram import require_git
 from memoryd.memory.log import about, logger
 
@@ -136,6 +137,9 @@ def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:
     if isinstance(error, _IN_THE_WAY):
         wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
         return Snooze(now + wait * 1000, error.code, str(error))
+    if isinstance(error, OSError) and is_full(error):
+        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
+        return Snooze(now + wait * 1000, DiskFull.code, error.strerror or "")
     if isinstance(error, StoreHeld):
         return Snooze(now + HELD_WAIT_SECONDS * 1000, error.code, str(error))
     return None

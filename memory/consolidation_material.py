@@ -2,7 +2,8 @@
 
 Gathered under no lock: ``snapshot`` is the commit it was gathered on, and every operation decided
 on it names the bytes it found. A note that holds a secret is not in it; nor are the words of one
-that was deleted, or the lines that were cut from one, so that what a person forgot is not told to a model.
+that was deleted, or the lines that were cut from one, so that what a person forgot is not told to a
+model.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ the holder's pid, are information for people only: the lock is the lock, whateve
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -32,9 +33,10 @@ class FileLock:
         make_directory(self.path.parent)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         if _lock_now(descriptor) or (timeout > 0 and _lock_within(descriptor, timeout)):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             self._descriptor = descriptor
+            with contextlib.suppress(OSError):  # a full disk: the lock is the lock all the same
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             return True
         if timeout <= 0:
             os.close(descriptor)

@@ -122,9 +122,14 @@ class Store:
 
     @contextlib.contextmanager
     def writer_lock(self, timeout: float = 0.0) -> Iterator[None]:
-        """Hold the right to write; not re-entrant. Raises ``StoreBusy`` after ``timeout`` s."""
+        """Hold the right to write; not re-entrant. Raises ``StoreBusy`` after ``timeout`` s, and
+        ``StoreError`` where the lock file cannot be made."""
         lock = FileLock(self.lock_path)
-        if not lock.acquire(timeout):
+        try:
+            taken = lock.acquire(timeout)
+        except OSError as error:
+            raise _failed(f"the lock {self.lock_path}", error) from error
+        if not taken:
             raise StoreBusy(
                 f"the store {self.key} is being written by process {lock.holder() or 'unknown'}",
                 hint="try again in a moment",

@@ -67,6 +67,22 @@ def test_a_plan_is_on_disk_when_it_is_recorded(
     assert levels == {"plan": FULL, "candidate": FULL}
 
 
+def test_a_disk_that_fails_between_two_rows_is_named(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that fails at once."""
+
+    class Broken:
+        def fetchall(self) -> list[object]:
+            raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(ledger.db, "_execute", lambda text, values: Broken())
+
+    with pytest.raises(LedgerError, match="disk I/O error") as raised:
+        ledger.db.rows("select 1")
+    assert "room" in raised.value.hint
+
+
 def test_other_writes_do_not_wait_for_the_disk(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

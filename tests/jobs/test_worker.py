@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -69,6 +70,7 @@ def enqueue(world: World, session: str = "s1") -> Job:
         (BaselineLocked("another git is at work"), "baseline.locked", 15_000),
         (BaselineUnusable("git is not installed"), "baseline.unusable", 15_000),
         (DiskFull("no space left"), "disk.full", 15_000),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk.full", 15_000),
     ],
 )
 def test_what_is_nobodys_fault_waits_at_no_cost(

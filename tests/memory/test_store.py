@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 from store_builders import make_store, note_bytes, write_bytes, write_note
 
-from memoryd.memory.errors import StoreBusy, StoreError
+from memoryd.memory.errors import DiskFull, StoreBusy, StoreError
 from memoryd.memory.files import sha256
 from memoryd.memory.home import Home
 from memoryd.memory.store import MAX_FILE_BYTES, Store, Unreadable
@@ -125,6 +126,27 @@ def test_one_writer_at_a_time(home: Home) -> None:
 
     with store.writer_lock():
         assert store.lock_path.exists()
+
+
+def test_a_full_disk_does_not_keep_a_store_from_being_locked(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pid in the lock's file is information only; where there is no file, that is said."""
+    store = make_store(home)
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with store.writer_lock():
+            assert store.lock_path.exists()
+    with store.writer_lock():
+        pass
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(DiskFull), store.writer_lock():
+        pass
 
 
 def test_the_index_is_derived_from_the_notes(home: Home) -> None:
