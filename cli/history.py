@@ -62,16 +62,29 @@ def diff(
 
     Without either: the edits that are in no commit yet.
     """
-    from memoryd.memory.differences import differences
+    from memoryd.memory.differences import differences, forgotten
 
     if reference and since_consolidation:
         raise UsageError("two beginnings are named", hint="leave out --since-consolidation or it")
     store = store_of(home, project)
     since = _since(store, reference, since_consolidation)
     found = differences(store, since)
-    text = "\n".join(each.diff for each in found) or "nothing changed"
-    values = {"project": store.key, "since": since, "files": [asdict(each) for each in found]}
-    say(values, text, as_json)
+    gone, back = forgotten(store, since)
+    lines = [each.diff for each in found]
+    lines += [f"{_things(gone)} forgotten"] * bool(gone)
+    lines += [f"{_things(back)} forgotten no more"] * bool(back)
+    values = {
+        "project": store.key,
+        "since": since,
+        "files": [asdict(each) for each in found],
+        "forgotten": gone,
+        "forgotten_no_more": back,
+    }
+    say(values, "\n".join(lines) or "nothing changed", as_json)
+
+
+def _things(count: int) -> str:
+    return "1 thing" if count == 1 else f"{count} things"
 
 
 def _since(store: Store, reference: str | None, since_consolidation: bool) -> str | None:

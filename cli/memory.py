@@ -89,20 +89,26 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
 def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
     """Delete the note NAME and do not learn it again from what was said until now.
 
-    Its older versions stay in the archive; `memory forget` takes those too.
+    A file that cannot be read as a note goes by its path or file name. Older versions stay in the
+    archive; `memory forget` takes those too. Exit code 1 where there is no such note.
     """
     from memoryd.cli.common import open_queue
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import delete_note
 
     store = store_of(home, project)
-    note = _find(store, name)
-    spans = _spans(home, store, note)
-    gone = delete_note(home, store, note.path, clock=SystemClock(), spans=spans)
-    open_queue(home)[0].usage.forget_usage(store.key, note.id)
+    broken = _unreadable(store, name)
+    note = None if broken else _find(store, name)
+    path = broken or (note.path if note else "")
+    ledger, _ = open_queue(home)
+    spans = ledger.records.evidence(store.key, path)
+    gone = delete_note(home, store, path, clock=SystemClock(), spans=spans)
+    if note is not None:
+        ledger.usage.forget_usage(store.key, note.id)
     back = f"`memoryd memory undo {gone.id[-8:]}` brings it back"
-    text = f"deleted {note.type}/{note.name}; {back}"
-    say({"deleted": _values(store, note), "commit": gone.commit, "undo": gone.id}, text, as_json)
+    text = f"deleted {f'{note.type}/{note.name}' if note else path}; {back}"
+    values = _values(store, note) if note else _values_of_file(store, path)
+    say({"deleted": values, "commit": gone.commit, "undo": gone.id}, text, as_json)
 
 
 @memory.command(epilog="Example: memoryd memory undo 5f3a9c21")
@@ -155,12 +161,27 @@ def _find(store: Store, name: str) -> Note:
     )
 
 
-def _spans(home: Home, store: Store, note: Note) -> list[tuple[str, str]]:
-    """The words the note stands on, so that they are not learned from again."""
-    from memoryd.cli.common import open_queue
+def _unreadable(store: Store, name: str) -> str | None:
+    """The path of the one file called so that is no readable note; None where a note is.
 
-    ledger, _ = open_queue(home)
-    return ledger.records.evidence(store.key, note.path)
+    ``name`` is its path, with or without ``.md``, or its file name.
+    """
+    wanted = f"{name.removesuffix('.md')}.md"
+    paths = [each.path for each in store.unreadable()]
+    found = [path for path in paths if path == wanted]
+    if not found and not any(note.name == wanted.removesuffix(".md") for note in store.notes()):
+        found = [path for path in paths if path.endswith(f"/{wanted}")]
+    if len(found) > 1:
+        raise UsageError(f"{name[:80]!r} names {' and '.join(found)}", hint="give the whole path")
+    return found[0] if found else None
+
+
+def _values_of_file(store: Store, path: str) -> dict[str, object]:
+    """The same keys of a file that is no readable note."""
+    folder, _, file = path.rpartition("/")
+    values: dict[str, object] = {"type": folder, "name": file.removesuffix(".md")}
+    values |= dict.fromkeys(("source", "valid_from"))
+    return values | {"project": store.key, "description": "", "path": str(store.root / path)}
 
 
 def _values(store: Store, note: Note | Listed) -> dict[str, object]:

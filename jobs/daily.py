@@ -34,11 +34,23 @@ def check_stores(place: Workplace) -> int:
     made = 0
     today = local_date(place.clock.now_ms())
     for store in Store.all(place.home):
-        if not store.is_profile and check.refusal(store.key, throttled=True) is None:
+        if store.is_profile:
+            continue
+        looked_at = place.ledger.consolidations.of(store.key).looked_at
+        gate = check.refusal(store.key, throttled=True)
+        if gate is None:
             made += place.ledger.enqueue_store(
                 "consolidate", store.key, key=today, trigger="daily"
             ).created
+        elif local_date(looked_at) != today:
+            _tell(place, store.key, gate)
     return made
+
+
+def _tell(place: Workplace, store: str, gate: str) -> None:
+    """Log which gate said no to the store, and keep that it was: once a day."""
+    logger().info("consolidation.not_due", store=store, gate=gate)
+    place.ledger.consolidations.looked(store, place.clock.now_ms())
 
 
 class Check:

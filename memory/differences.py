@@ -15,7 +15,8 @@ from memoryd.memory import branch
 from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.errors import StoreError, UsageError
 from memoryd.memory.scanner import redact
-from memoryd.memory.store import Store
+from memoryd.memory.store import TOMBSTONES, Store
+from memoryd.memory.tombstones import added_and_taken
 
 #: A larger file is named and not compared: nobody reads its lines in a terminal.
 MAX_BYTES = 256 * 1024
@@ -31,22 +32,35 @@ class Difference:
 
 
 def differences(store: Store, since: str | None) -> list[Difference]:
-    """What became of the memory since the commit ``since`` (None: since the newest), by path.
+    """What became of the notes since the commit ``since`` (None: since the newest), by path.
 
+    The tombstones are not among them, they hold no words: ``forgotten`` counts those.
     Raises ``StoreDetached`` while other files than those of the memory are checked out.
     """
     baseline = Baseline(store)
     branch.require_checked_out(store)
     head = baseline.head()
     if head is None:
-        return [_difference(path, None, _now(store, path)) for path in store.paths()]
+        paths = [path for path in store.paths() if path != TOMBSTONES]
+        return [_difference(path, None, _now(store, path)) for path in paths]
     now = baseline.files(head)
     then = now if since in {None, head} else baseline.files(since)
     committed = {path for path in {*now, *then} if now.get(path) != then.get(path)}
     paths = sorted(committed | set(baseline.changed_paths()))
     old = _contents(baseline, {path: then[path] for path in paths if path in then})
-    pairs = ((path, old.get(path), _now(store, path)) for path in paths)
+    pairs = ((path, old.get(path), _now(store, path)) for path in paths if path != TOMBSTONES)
     return [_difference(path, before, after) for path, before, after in pairs if before != after]
+
+
+def forgotten(store: Store, since: str | None) -> tuple[int, int]:
+    """How many things were forgotten since ``since``, as ``differences`` takes it, and how many of
+    those before are forgotten no more."""
+    baseline = Baseline(store)
+    at = since or baseline.head()
+    before = (baseline.show(at, TOMBSTONES) if at else None) or b""
+    now = store.read(TOMBSTONES) or b""
+    added, taken = added_and_taken(before, now)
+    return sum(1 for each in added if each.strip()), sum(1 for each in taken if each.strip())
 
 
 def commit_of(store: Store, reference: str) -> Commit:

@@ -82,6 +82,24 @@ def test_a_lost_history_is_waited_for_until_a_person_says_it_is_gone(world: Worl
     assert world.answer("memory", "restore", "--begin-anew")["begun"] is False
 
 
+def test_a_file_that_is_no_readable_note_can_be_deleted_by_name(world: World) -> None:
+    """As the doctor says; by its path or its file name."""
+    _distil(world, TABS)
+    folder = world.store().root / "project"
+    folder.mkdir(exist_ok=True)
+    for name in ("one", "two"):
+        (folder / f"{name}.md").write_text("---\nname: [\n  {broken\n")
+
+    gone = world.answer("memory", "delete", "one")
+    world.answer("memory", "delete", "project/two.md")
+    missing = world.run("memory", "delete", "three")
+
+    assert list(folder.iterdir()) == []
+    assert gone["deleted"]["name"] == "one" and missing.returncode == 1
+    world.answer("memory", "undo", gone["undo"])
+    assert (folder / "one.md").exists()
+
+
 def test_undo_of_what_was_changed_since_does_nothing_and_says_so(world: World) -> None:
     """The person's edit is named and stands."""
     job = _distil(world, TABS)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from world import DAY, World, answer, fact
 
 from memoryd.jobs.daily import Check, check_stores
@@ -149,6 +150,17 @@ def test_a_consolidation_that_gave_up_is_due_again_the_next_day(
 
 def _of_a_store(request: Request) -> bool:
     return request.purpose == "consolidate"
+
+
+def test_which_gate_says_no_is_logged_once_a_day(world: World) -> None:
+    """However often the check is made."""
+    with capture_logs() as logs:
+        for _ in range(30):
+            check_stores(world.place)
+            world.clock.advance(HOUR)
+
+    told = [each["gate"] for each in logs if each["event"] == "consolidation.not_due"]
+    assert 1 <= len(told) <= 3 and set(told) == {"consolidation.too-few-sessions"}
 
 
 def test_sessions_are_counted_every_ten_minutes_at_most(world: World) -> None:

@@ -6,9 +6,11 @@ import pytest
 from store_builders import git, make_store, write_bytes, write_note
 
 from memoryd.memory.baseline import Baseline
-from memoryd.memory.differences import MAX_BYTES, commit_of, differences
+from memoryd.memory.differences import MAX_BYTES, commit_of, differences, forgotten
 from memoryd.memory.errors import StoreDetached, UsageError
+from memoryd.memory.forget import forget
 from memoryd.memory.home import Home
+from memoryd.memory.testing import FakeClock
 
 #: Looks like a key and is none; in pieces, so that no scanner trips on this file.
 SECRET = "sk-" + "ant-api03-" + "Q7w9" * 12
@@ -40,6 +42,25 @@ def test_commits_and_edits_are_shown_together(home: Home) -> None:
         "user/back.md",
         "user/c.md",
     ]
+
+
+def test_what_was_forgotten_is_counted_and_its_hashes_are_not_shown(
+    home: Home, clock: FakeClock
+) -> None:
+    """And what is forgotten no more."""
+    store = make_store(home, a="One", b="Two", c="Three")
+    first = Baseline(store).head()
+    forget(store, ["user/a.md", "user/b.md"], clock=clock)
+    second = Baseline(store).head()
+    write_bytes(store, "tombstones.jsonl", b"")
+
+    found = differences(store, first)
+
+    assert [each.path for each in found] == ["user/a.md", "user/b.md"]
+    assert forgotten(store, first) == (0, 0)
+    assert forgotten(store, second) == (0, 2)
+    git(store, "checkout", "-q", "tombstones.jsonl")
+    assert forgotten(store, first) == (2, 0)
 
 
 def test_a_secret_is_not_shown(home: Home) -> None:
