@@ -15,7 +15,7 @@ from memoryd.memory.known import says_same
 from memoryd.memory.providers import rules_arabic, rules_english
 from memoryd.memory.providers.base import Reply, Request, ShownNote
 from memoryd.memory.providers.rules_found import Found, word_set
-from memoryd.memory.providers.rules_statements import statements
+from memoryd.memory.providers.rules_statements import says_only, statements
 from memoryd.memory.text import clip, slug, statement_key
 
 #: What the rules answer a consolidation, which needs a model.
@@ -82,11 +82,14 @@ class RulesProvider:
 
 def find(text: str) -> Iterator[tuple[str, Found]]:
     """(exact words, what they want remembered) for each statement of a person's message."""
+    told: list[tuple[str, Found]] = []
     for span, statement in statements(text):
         language = rules_arabic if _ARABIC.search(statement) else rules_english
         found = language.find(statement)
         if found is not None:
-            yield span, found
+            told.append((span, found))
+    nothing_else = says_only(text, len(told))
+    yield from (one for one in told if nothing_else or not one[1].alone)
 
 
 def _fact(label: str, span: str, found: Found, notes: Sequence[ShownNote]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from memoryd.memory.providers import rules_general as general
 from memoryd.memory.providers import rules_guards as guards
 from memoryd.memory.providers import rules_standing as standing
 from memoryd.memory.providers.rules_found import WHAT, Found, command, place, sentence, tidy
@@ -27,7 +28,7 @@ def find(statement: str) -> Found | None:
         match = expression.fullmatch(bare)
         if match is not None:
             return build(match)
-    return None
+    return general.find(bare)
 
 
 def _remember(match: re.Match[str]) -> Found | None:
@@ -42,6 +43,12 @@ def _remember(match: re.Match[str]) -> Found | None:
     if re.match(r"(?:i|i'm|my|i've)\b", said, re.IGNORECASE):
         return Found(sentence(said), "personal", "user")
     return Found(sentence(said), "project", "project")
+
+
+def _note_that(match: re.Match[str]) -> Found | None:
+    """More often about what was just done than about what lasts."""
+    inner = find(tidy(match["x"]))
+    return inner if inner is not None else general.find(match[0])
 
 
 def _remember_to(match: re.Match[str]) -> Found | None:
@@ -159,6 +166,7 @@ def _rule_of(expression: str, build: _Build) -> tuple[re.Pattern[str], _Build]:
 
 _MODAL = (
     r"(?:you (?:should|must|need to|have to) |i (?:want|need) you to "
+    r"|i(?:'d| would)(?: really)? (?:like|prefer) you to "
     r"|(?:make sure|be sure)(?: that)? (?:you |to ))?"
 )
 _DECISIONS = (
@@ -180,6 +188,7 @@ _RULES = (
         r"(?: that\b,?|:)\s*(?P<x>.+)",
         _remember,
     ),
+    _rule_of(r"note(?: that\b,?|:)\s*(?P<x>.+)", _note_that),
     _rule_of(
         r"(?:from now on|going forward|from here on|in (?:the )?future)[,:]?\s+(?P<x>.+)",
         _from_now_on,

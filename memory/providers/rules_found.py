@@ -26,6 +26,14 @@ WHAT = (
     r"(?P<what>(?:(?:unit|integration|e2e|end-to-end|all|type|smoke) )?"
     r"(?:tests?|checks?|lint|linters?|linting|formatters?|benchmarks?|builds?|migrations?))"
 )
+#: What a team does or does not do as a rule.
+HABITS = word_set(
+    "use deploy release merge squash rebase push commit test review write sign ship run build lint"
+    " format tag branch pin document name keep put store log mock force touch edit add prefer pair"
+    " ask avoid require return raise catch throw handle validate check import export expose"
+    " generate version bump cut freeze roll publish vendor cache commit delete drop migrate open"
+    " close assign label backport cherry-pick hotfix start follow create include skip bundle inline"
+)
 _AND_THEN = re.compile(r"\b(?:and|then|to see|so that|please|first|again|now)\b|[,;]")
 _PATH = re.compile(r"(?:~|\.{1,2})?/[\w./@%+~{}*-]*|[\w.@-]+/[\w./@%+~{}*-]*|\.?[\w-]+\.[a-z]{1,5}")
 _HOST = re.compile(
@@ -51,12 +59,16 @@ _TECHNICAL = re.compile(
 
 @dataclass(frozen=True)
 class Found:
-    """One statement worth a note. ``value`` is what a preference prefers, else empty."""
+    """One statement worth a note. ``value`` is what a preference prefers, else empty.
+
+    ``alone`` says that its form is that of a task too: it counts in a message of nothing else.
+    """
 
     statement: str
     category: Category
     type: DraftType
     value: str = ""
+    alone: bool = False
 
 
 def tidy(text: str) -> str:
@@ -71,6 +83,11 @@ def sentence(text: str) -> str:
     if first.isascii() and first.replace("'", "").isalpha() and first.islower():
         said = said[0].upper() + said[1:]
     return f"{said}."
+
+
+def is_tool(text: str) -> bool:
+    """Whether ``text`` is the name of a tool that work is done with."""
+    return text.lower() in _TOOLS
 
 
 def command(text: str) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from memoryd.memory.providers import rules_guards as guards
 from memoryd.memory.providers.rules_found import (
+    HABITS,
     WHAT,
     Found,
     command,
@@ -16,14 +17,6 @@ from memoryd.memory.providers.rules_found import (
     word_set,
 )
 
-#: What a team does or does not do as a rule.
-_HABITS = word_set(
-    "use deploy release merge squash rebase push commit test review write sign ship run build lint"
-    " format tag branch pin document name keep put store log mock force touch edit add prefer pair"
-    " ask avoid require return raise catch throw handle validate check import export expose"
-    " generate version bump cut freeze roll publish vendor cache commit delete drop migrate open"
-    " close assign label backport cherry-pick hotfix start follow create include skip bundle inline"
-)
 #: Things of a kind rather than a thing: what a taste may be of.
 _GENERAL = re.compile(
     r"(?:[\w-]+ ){0,2}(?:\w+s|code|emoji|yaml|whitespace|boilerplate|inheritance|composition"
@@ -53,7 +46,7 @@ _HERE = r"(?:this|our|the) (?:project|repo|repository|codebase|code base)"
 
 
 def _we_do(match: re.Match[str]) -> Found | None:
-    if match["verb"].lower() not in _HABITS or re.match(r"(?:in|out|up|it|this)\b", match["x"]):
+    if match["verb"].lower() not in HABITS or re.match(r"(?:in|out|up|it|this)\b", match["x"]):
         return None
     return Found(sentence(match[0]), "project", "project")
 

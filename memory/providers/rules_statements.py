@@ -45,9 +45,10 @@ _LEAD_IN = re.compile(
     r"(?:(?:ok|okay|also|and|so|well|actually|btw|by the way|fyi|yes|yeah|hey|hi|thanks|thank you"
     r"|before (?:we|you|i) (?:start|begin|continue|go on)|one thing before (?:we|you) start"
     r"|great|perfect|good|right|one more thing|another thing|just so you know|for the record"
-    r"|note that|note|reminder|important|in general|generally"
+    r"|note(?! that)|reminder|important|in general|generally"
     r"|(?:in|for) (?:this|our|the) (?:project|repo|repository|codebase|code base|team)"
-    r"|no|wait|sorry|correction"
+    r"|no|wait|sorry|correction|scratch that|on second thoughts?|heads.up"
+    r"|(?:i(?:'ve| have)? )?changed my mind"
     r"|وأيضاً|وأيضا|أيضاً|أيضا|حسناً|حسنا|نعم|شكراً|شكرا|بالمناسبة|للعلم)"
     r"(?:\s*[,:!،–-]+\s*|\s+))+",
     re.IGNORECASE,
@@ -88,9 +89,26 @@ def statements(text: str) -> Iterator[tuple[str, str]]:
     for count, piece in enumerate(_pieces(_own_words(text))):
         if count == STATEMENTS:
             return
-        statement = _LEAD_IN.sub("", piece, count=1) if _LEAD_IN.match(piece) else piece
+        statement = _without_lead_in(piece)
         if _is_statement(piece, statement):
             yield piece, statement
+
+
+def says_only(text: str, count: int) -> bool:
+    """Whether a message is ``count`` sentences and nothing else but lead-ins and headings."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = 0
+    for line in lines:
+        if line.endswith((":", "：")) and _ANNOUNCES_RULES.search(line):
+            continue
+        bullet = _BULLET.match(line)
+        pieces = _END.split(line[bullet.end() :] if bullet else line)
+        said += sum(1 for piece in pieces if _without_lead_in(piece.strip()))
+    return said == count
+
+
+def _without_lead_in(piece: str) -> str:
+    return _LEAD_IN.sub("", piece, count=1) if _LEAD_IN.match(piece) else piece
 
 
 def _own_words(text: str) -> str:
