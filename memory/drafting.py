@@ -26,7 +26,7 @@ from memoryd.memory.proposals import FactProposal, to_json
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, slug
-from memoryd.memory.values import loses
+from memoryd.memory.values import loses, without_said_as
 
 _DESCRIPTION_CHARACTERS = 160
 
@@ -255,7 +255,11 @@ class _Desk:
         return _placed(judged, path)
 
     def _new_body(self, fact: Fact, store: str, old: Note) -> str:
-        """The drafted body, where it was decided on what stands there and loses nothing of it."""
+        """The drafted body, where it was decided on what stands there and loses nothing of it.
+
+        The words the old one stood on are not the note's: they go when it says something else.
+        """
+        said = without_said_as(old.body)
         shown = next((n for n in self._stock.shown if (n.store, n.path) == (store, old.path)), None)
         whole = (
             shown is not None
@@ -263,9 +267,9 @@ class _Desk:
             and len(old.body) <= BODY_CHARACTERS
             and redact(old.body)[1] == 0
         )
-        if fact.note is not None and whole and not loses(old.body, fact.note.content):
+        if fact.note is not None and whole and not loses(said, fact.note.content):
             return fact.note.content
-        return with_line(old.body, fact.statement)
+        return with_line(said, fact.statement)
 
     def _supersede(self, judged: Judged, fact: Fact, checked: Checked, met: Note) -> Judged:
         store = checked.project

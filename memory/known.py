@@ -8,7 +8,7 @@ from dataclasses import replace
 from memoryd.memory.facts import Answer, Checked, Fact, Relation
 from memoryd.memory.notes import Note
 from memoryd.memory.providers.base import ShownNote
-from memoryd.memory.values import opposes, sense_key
+from memoryd.memory.values import opposes, sense_key, without_said_as
 
 
 def says_same(note: Note | ShownNote, statement: str, content: str = "") -> bool:
@@ -44,8 +44,9 @@ def opposed(notes: Sequence[Note], statement: str) -> Note | None:
     A note of several lines says more than can be told by comparing words.
     """
     for note in notes:
-        alone = not note.archived and "\n" not in note.body
-        if alone and opposes(note.body or note.description, statement):
+        body = without_said_as(note.body)
+        alone = not note.archived and "\n" not in body
+        if alone and opposes(body or note.description, statement):
             return note
     return None
 

@@ -56,16 +56,30 @@ def similarity(one: str, other: str) -> float:
     return len(left & right) / len(left | right)
 
 
+_NOT = (
+    (re.compile(r"\bcan't\b"), "cannot"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"(?<=\w)n't\b"), " not"),
+)
+#: What a name must not end in where it was cut: it would deny the words before.
+_DANGLING = re.compile(r"(?:-(?:do|not|never|no|without|unless|instead|of|or|and))+$")
+
+
 def slug(text: str, limit: int = 48) -> str:
     """A kebab-case ASCII name for ``text``: whole words up to ``limit`` characters.
 
-    Text without ASCII words gets ``note-`` and 10 hex of its sha256, so that it has a stable name.
+    "Don't" is "do not", so that a name never says the opposite of its text. Text without ASCII
+    words gets ``note-`` and 10 hex of its sha256, so that it has a stable name.
     """
-    ascii_words = re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", text).lower())
+    plain = unicodedata.normalize("NFKD", text.translate(_STRAIGHT)).lower()
+    for expression, meant in _NOT:
+        plain = expression.sub(meant, plain)
+    ascii_words = re.findall(r"[a-z0-9]+", plain)
     name = ""
     for word in ascii_words:
         longer = f"{name}-{word}" if name else word[:limit]
         if len(longer) > limit:
+            name = _DANGLING.sub("", name)
             break
         name = longer
     return name or f"note-{hashlib.sha256(fold(text).encode()).hexdigest()[:10]}"

@@ -20,6 +20,15 @@ _NEGATIONS = frozenset(
     {"never", "not", "no", "don", "doesn", "didn", "isn", "aren", "won", "shouldn", "mustn"}
 )
 _POLAR = _NEGATIONS | {"always", "ever", "do", "does", "t", "cannot"}
+#: What opens a clause of time; who does it and how the verb ends change nothing of what it says.
+_TIMES = frozenset({"before", "after", "when", "while", "whenever"})
+_DOERS = frozenset({"you", "we", "i"})
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|ed)$")
+_VOWEL = re.compile(r"[aeiouy]")
+_DOUBLED = re.compile(r"([a-eg-km-rt-y])\1$")
+#: The line of a note that quotes the words it stands on: no part of what it says.
+SAID_AS = "Said as: "
+_SAID_AS = re.compile(rf"\n+{SAID_AS}[^\n]*\Z")
 _IDENTIFIER = re.compile(r"\w[._:@-]\w|_|[a-z][A-Z]|^[A-Z][A-Z0-9]+$")
 
 
@@ -60,12 +69,18 @@ def loses(old: str, new: str) -> bool:
     return lacks_value(old, new) or shrinks(old, new)
 
 
+def without_said_as(body: str) -> str:
+    """``body`` without its last line where that only quotes the words it stands on."""
+    return _SAID_AS.sub("", body.rstrip())
+
+
 def sense_key(statement: str) -> str:
     """The form in which two statements say the same: their words in order, and their values.
 
     Case, punctuation, articles, a plural ``s`` and who is speaking do not count; every other word
     does, so that neither "never use tabs" nor "spaces over tabs" is ever the same as its opposite.
-    Values that punctuation is part of (paths, hosts, versions) count letter by letter.
+    Values that punctuation is part of (paths, hosts, versions) count letter by letter. "Before you
+    commit" is "before committing".
     """
     said = _content_words(statement)
     if not said:
@@ -107,7 +122,28 @@ def _content_words(statement: str) -> list[str]:
     said = [word for word in words(statement) if word not in _FILLERS]
     if said and said[0] in _SUBJECTS:
         said = said[1:]
-    return said
+    return _timed(said)
+
+
+def _timed(said: list[str]) -> list[str]:
+    """``said`` with the verb behind "before", "after", "when" and "while" in one form."""
+    kept: list[str] = []
+    for at, word in enumerate(said):
+        last = kept[-1] if kept else ""
+        if last in _TIMES and word in _DOERS and at + 1 < len(said):
+            continue
+        kept.append(_stem(word) if last in _TIMES else word)
+    return kept
+
+
+def _stem(verb: str) -> str:
+    """``commit`` of "committing", ``releas`` of "release" and "released"; else as it is.
+
+    Rough, and only ever compared with itself; a stem without a vowel is none ("string").
+    """
+    bare = _ENDING.sub("", verb)
+    stem = bare if _VOWEL.search(bare) else verb
+    return _DOUBLED.sub(r"\1", stem.removesuffix("e"))
 
 
 def _singular(word: str) -> str:

@@ -14,9 +14,11 @@ from typing import Any
 from memoryd.memory.known import says_same
 from memoryd.memory.providers import rules_arabic, rules_english
 from memoryd.memory.providers.base import Reply, Request, ShownNote
+from memoryd.memory.providers.rules_choices import replaced
 from memoryd.memory.providers.rules_found import Found, word_set
 from memoryd.memory.providers.rules_statements import says_only, statements
 from memoryd.memory.text import clip, slug, statement_key
+from memoryd.memory.values import SAID_AS
 
 #: What the rules answer a consolidation, which needs a model.
 NO_PROPOSALS = '{"merges": [], "episode": null, "promote": []}'
@@ -27,8 +29,10 @@ _NAME_CHARACTERS = 48
 _ARABIC = re.compile("[\u0600-\u06ff]")
 _FILLERS = word_set(
     "a an the is are was be to of in on at for with and or that this it its we our i my me you your"
-    " should must have has had do does not than then so as by under from now"
+    " should must have has had do does than then so as by from now"
 )
+#: Pairs of words that turn a name round where one of them is left out.
+_NOT = re.compile(r"\b(?:do not|don['’]t|instead of)(?=\s)", re.IGNORECASE)
 #: Subjects that make a fact private, so that a person decides.
 _PRIVATE = re.compile(
     r"\b(?:medical|diagnosis|diagnosed|medication|legal|lawsuit|attorney|financial|bank|salary"
@@ -117,15 +121,20 @@ def _drafted(store: str, note: dict[str, str]) -> ShownNote:
 
 
 def _name(statement: str) -> str:
-    telling = [word for word in statement.split() if word.lower().strip(".,") not in _FILLERS]
+    said = _NOT.sub(_spelled_out, statement)
+    telling = [word for word in said.split() if word.lower().strip(".,") not in _FILLERS]
     return slug(" ".join(telling) or statement, _NAME_CHARACTERS)
+
+
+def _spelled_out(match: re.Match[str]) -> str:
+    return "do-not" if match[0].lower().startswith("do") else "instead-of"
 
 
 def _content(found: Found, span: str) -> str:
     """The statement, and the words it stands on where they are others."""
     if statement_key(found.statement) == statement_key(span):
         return found.statement
-    return f"{found.statement}\n\nSaid as: {span}"
+    return f"{found.statement}\n\n{SAID_AS}{span}"
 
 
 def _relation(found: Found, notes: Sequence[ShownNote]) -> dict[str, str | None]:
@@ -137,4 +146,7 @@ def _relation(found: Found, notes: Sequence[ShownNote]) -> dict[str, str | None]
         other = re.fullmatch(r"Prefer (.+)\.", note.description)
         if family is not None and other is not None and family.fullmatch(other[1]):
             return {"kind": "contradicts", "name": note.name}
+    before = replaced(found.statement, notes)
+    if before is not None:
+        return {"kind": "contradicts", "name": before.name}
     return {"kind": "new", "name": None}

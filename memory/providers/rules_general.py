@@ -256,7 +256,7 @@ _FORMS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         (rf"use (?P<new>{_NAME})(?:,| and)? not (?P<old>{_NAME})(?: for {_KIND})?", _not_the_other),
         (
             r"we(?:'ve| have)? (?:just )?(?:moved|switched|migrated)(?: over)? from"
-            rf" (?P<old>{_NAME}) to (?P<new>{_NAME})(?: for {_KINDS})?",
+            rf" (?P<old>{_NAME}) to (?P<new>{_NAME})(?: for [\w -]{{2,30}})?",
             _moved,
         ),
     )

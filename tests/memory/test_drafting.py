@@ -25,6 +25,7 @@ from memoryd.memory.notes import Note, new_note, parse
 from memoryd.memory.policy import decide
 from memoryd.memory.proposals import FactProposal, from_json
 from memoryd.memory.providers.base import ShownNote
+from memoryd.memory.text import slug
 from memoryd.memory.values import distinct_values, loses
 
 _NOW = 1_767_603_600_000
@@ -535,6 +536,31 @@ def test_a_line_joins_a_list_as_an_item() -> None:
     """What is appended looks like what it is appended to."""
     assert with_line("* a\n* b\n", "c") == "* a\n* b\nc".replace("\nc", "\n* c")
     assert with_line("", "c") == "c"
+
+
+@pytest.mark.parametrize(
+    ("content", "body"),
+    [
+        ("The team deploys on Wednesdays.", "The team deploys on Wednesdays."),
+        ("On Wednesdays.", "The team deploys on Tuesdays.\nThey deploy on Wednesdays."),
+    ],
+)
+def test_the_words_a_note_stands_on_are_no_words_of_it(content: str, body: str) -> None:
+    """An update that loses none of what the note says replaces it, description and all."""
+    old = "The team deploys on Tuesdays.\n\nSaid as: fyi, as of v2 we ship each Tuesday at 9:30"
+    fact = _fact("They deploy on Wednesdays.", _UPDATE, content)
+
+    note = _after(_draft(_Store(feedback__pm=_note("pm", old)), fact))["feedback/pm.md"]
+
+    assert note is not None
+    assert note.body == body
+    assert (note.description == "Which package manager") is (body == content)
+
+
+def test_a_name_of_a_statement_keeps_its_negation() -> None:
+    """Cut or not: it never says the opposite, and never ends in a "not" of what was cut."""
+    assert slug("Don’t use mocks; can't be trusted") == "do-not-use-mocks-cannot-be-trusted"
+    assert slug("Use pnpm everywhere, never npm", 24) == "use-pnpm-everywhere"
 
 
 def test_distinct_values_are_what_is_exact() -> None:

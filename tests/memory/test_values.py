@@ -16,6 +16,10 @@ SAME = [
     ("Run `make test`.", "run make test"),
     ("استخدم الوضع الصارم دائماً.", "استخدم الوضع الصارم دائما"),
     ("タブを使う。", "タブを使う"),
+    ("Always run `make lint` before you commit.", "Always run make lint before committing."),
+    ("Run the tests after you merge.", "Run tests after merging"),
+    ("Tag it when you release", "Tag it when released"),
+    ("Update docs before passing it on", "Update docs before you pass it on"),
 ]
 OTHER = [
     ("use tabs", "never use tabs"),
@@ -26,11 +30,18 @@ OTHER = [
     ("Use version 1.2", "Use version 12"),
     ("The file is src/App.tsx", "The file is src/app.tsx"),
     ("Always run tests", "run tests"),
+    ("Run lint before committing.", "Run lint after committing."),
+    ("Run lint before committing.", "Never run lint before you commit."),
+    ("Run lint when enabled", "Run lint when disabled"),
+    ("Stop when 11 fail", "Stop when 1 fail"),
+    ("Ask while you test", "Ask while not testing"),
+    ("Ask before filling it", "Ask before filing it"),
 ]
 OPPOSITE = [
     ("Always use tabs.", "Never use tabs."),
     ("Use mocks in tests", "Don't use mocks in tests"),
     ("do not commit generated files", "commit generated files"),
+    ("Run lint before you commit", "Do not run lint before committing"),
 ]
 NO_OPPOSITE = [
     ("Never use tabs.", "Never use tabs."),

@@ -387,3 +387,20 @@ def test_the_rules_are_free_and_repeat_themselves() -> None:
 
     assert provider.costs is False
     assert provider.complete(request) == provider.complete(request)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Do not add comments unless I ask.", "do-not-add-comments-unless-ask"),
+        ("Don't use global variables in the tests.", "do-not-use-global-variables-tests"),
+        ("From now on use bun, not pnpm", "use-bun-not-pnpm"),
+        ("Use httpx instead of requests in this project.", "use-httpx-instead-of-requests"),
+    ],
+)
+def test_a_name_does_not_turn_the_meaning_round(text: str, name: str) -> None:
+    """Whoever reads an index of names reads what the note says."""
+    (fact,) = _facts(_message(text))
+
+    assert fact.note is not None
+    assert fact.note.name == name
