@@ -66,6 +66,7 @@ _STOPPED = (
     r"|generat|suggest|wrapp|mock|includ|insert|leav|import|mix|abbreviat|hardcod|nest|append"
     r"|reformatt|offer)ing"
 )
+_MANNERS = re.compile(r"comments|docstrings|emojis?|disclaimers|abbreviations", re.IGNORECASE)
 #: What comes again and again, so that an order for each of it is no task.
 _EVENT = (
     r"(?:commits?|commit messages?|releases?|(?:code )?changes?|pull requests?|prs?|merge requests?"
@@ -78,10 +79,7 @@ _PARTS = (
     r"|strings?|variables?|identifiers?|names?|endpoints?|code|messages?|types?|dates?|timestamps?"
     r"|apis?|replies|answers|responses|comments?|configs?|stylesheets?|templates?|snippets?)"
 )
-_UNIT = (
-    r"(?:lines?|characters?|chars?|columns?|words?|parameters?|arguments?|levels?|seconds?"
-    r"|ms|kb|mb)"
-)
+_UNIT = r"(?:lines?|characters?|chars?|columns?|words?|parameters?|arguments?|levels?)"
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _ORDINAL = r"(?:first|second|third|fourth|last|other|\d+(?:st|nd|rd|th))"
 _TERM = r"(?:day|night|morning|evening|week|weekend|month|quarter|sprint|year|release)"
@@ -95,10 +93,10 @@ _WHEN = (
 #: What a project has for long, and what is not so just now.
 _LASTS = re.compile(
     r"\b(?:version|api|production|staging|databases?|db|schema|servers?|hosts?|environments?|ci|cd"
-    r"|pipeline|registry|library|framework|licen[cs]e|minimum|maximum|limit|quota|teams?|product"
+    r"|pipeline|registry|library|framework|licen[cs]e|teams?|product"
     r"|customers?|clients?|users?|apps?|services?|repo|repository|project|code ?base|platform"
     r"|docs|documentation|deploy\w*|releases?|(?:main|default|release) branch|prices?|amounts?"
-    r"|timestamps?|dates|ids|keys|node|python|java|target|budget)\b",
+    r"|timestamps?|dates|ids|keys|node|python|java)\b",
     re.IGNORECASE,
 )
 _PASSES = re.compile(
@@ -158,14 +156,20 @@ def _avoided(match: re.Match[str]) -> Found | None:
 
 
 def _stopped(match: re.Match[str]) -> Found | None:
-    return _rule(match) if _general(match["x"]) else None
+    """A bare word is about the work at hand ("stop writing tests"), but for a manner of writing."""
+    said = match["x"]
+    lasting = " " in said or _MANNERS.fullmatch(said) is not None
+    return _rule(match) if lasting and _general(said) else None
 
 
 def _each_time(match: re.Match[str]) -> Found | None:
-    """For what comes again any order; in what is there only "use" of a kind."""
+    """For each of what comes again any order; of all that is there only "use" of a kind."""
     if not _general(re.sub(r"^an? ", "", match["x"])):
         return None
-    if match["part"] and (match["verb"].lower() != "use" or re.match(r"an? ", match["x"])):
+    batch = match["part"] or match["all"].lower() in {"all", "any"}
+    if batch and match["verb"].lower() != "use":
+        return None
+    if match["part"] and re.match(r"an? ", match["x"]):
         return None
     return _rule(match)
 
@@ -208,8 +212,10 @@ def _not_the_other(match: re.Match[str]) -> Found | None:
 
 def _moved(match: re.Match[str]) -> Found | None:
     new, old = match["new"], match["old"]
-    named = not (guards.determined(new) or guards.determined(old)) and new.lower() != old.lower()
-    return Found(sentence(match[0]), "technical-default", "project") if named else None
+    if guards.determined(new) or guards.determined(old) or new.lower() == old.lower():
+        return None
+    tools = is_tool(new.strip("`")) and is_tool(old.strip("`"))
+    return Found(sentence(match[0]), "technical-default", "project", alone=not tools)
 
 
 _NAME = r"`?[A-Za-z][\w.+#@/-]*`?"
@@ -220,6 +226,7 @@ _FORMS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
             rf"(?:don't|do not) (?P<verb>[a-z-]+) (?P<kind>{_KINDS})(?P<where> {_PREPOSITION} .+)?",
             _forbidden,
         ),
+        (rf"(?:don't|do not) (?:deploy|release|merge|push|ship|publish) {_WHEN}", _rule),
         (
             rf"avoid (?:using |adding )?(?P<kind>{_KINDS})(?P<where> {_PREPOSITION} .+)?",
             _avoided,
@@ -228,7 +235,7 @@ _FORMS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         (rf"stop {_STOPPED} (?P<x>{_KINDS}(?: {_PREPOSITION} .+)?)", _stopped),
         (
             rf"(?P<verb>use|write|add|create|include|open|run|put) (?P<x>(?:an? )?\S+"
-            rf"(?: \S+){{0,4}}?) (?:for|in|with|on|to) (?:every|each|all|any) (?:single )?"
+            rf"(?: \S+){{0,4}}?) (?:for|in|with|on|to) (?P<all>every|each|all|any) (?:single )?"
             rf"(?:{_EVENT}|(?P<part>(?:[\w+#-]+ ){{0,2}}?{_PARTS}))",
             _each_time,
         ),

@@ -65,6 +65,8 @@ LATER = (
     "Note that all prices are in cents.",
     "Use bun, not pnpm.",
     "We moved from yarn to pnpm.",
+    "Don't deploy on Fridays",
+    "Stop adding comments.",
 )
 
 #: Meant to last, and left out all the same: the form is that of a task.
@@ -125,6 +127,12 @@ PASSING = (
     "Note that the build uses 3 workers now",
     "Use foo, not bar",
     "We moved from the old file to the new one",
+    "Add comments to all commits",
+    "Open pull requests for all branches",
+    "Stop writing tests",
+    "Limit requests to 10 seconds",
+    "Note that the limit is 5",
+    "Fix it. We moved from foo to bar.",
     "He says don't use mocks in integration tests.",
 )
 
