@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from memoryd.memory.secret_believed import Value, is_believed, is_quoted_secret
 from memoryd.memory.secret_lines import NETRC
+from memoryd.memory.secret_phrases import passphrases
 from memoryd.memory.secret_values import is_real, looks_random
 
 #: Lower-case stems of secret-like names; those of ``_WHOLE`` must be a word of the name, and
@@ -28,7 +29,7 @@ _FOREIGN_STEMS = {
           "رمز الدخول", "المفتاح السري", "مفتاح api"),
     "و": ("باسورد", "باسوورد", "توكن"),
     "ñ": ("contraseña",), "ş": ("şifre",), "ł": ("hasło",), "о": ("пароль", "токен"),
-    "密": ("密码", "密碼", "密钥"), "ワ": ("パスワード",), "밀": ("비밀번호",),
+    "密": ("密码", "密碼", "密钥"), "口": ("口令",), "ワ": ("パスワード",), "밀": ("비밀번호",),
 }  # fmt: skip
 _WHOLE = frozenset({"pass", "pw", "seed"})
 _WORDY = frozenset({"token", "secret", "cred", "key"})
@@ -51,7 +52,8 @@ _TIE = re.compile(
     r"(?P<about>[ \t](?:for|of|to|on|in|at)\b(?:[ \t][^\s:=]{1,24}){1,6}?)?"
     r"(?:\s{0,4}(?P<sign>=>|>(?=[^<\s])|"
     r"[\"']?,?\s{1,32}[\"']?[Vv]alue[\"']?\s{0,2}[:=]|"
-    r"-{1,2}>|(?<=[\"']),|→|⇒|~>|:=|==?|::?|：)\s{0,4}(?:\*\*)?[ \t]{0,2}"
+    r"-{1,2}>|(?<=[\"']),|→|⇒|~>|:=|==?|::?|：|＝)\s{0,4}(?:\*\*)?[ \t]{0,2}"
+    r"|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[:：=]?[ \t]{0,4}(?=[!-~]{6})"
     r"|\s{1,4}(?P<verb>is|was|equals|هي|هى|هو|es|ist|est)(?: now| set to)?[ \t]{0,2}:?[ \t]{1,4}"
     r"|(?(about)(?!)|(?P<gap>[ \t]{1,4})))"
 )
@@ -59,8 +61,8 @@ _FOREIGN_ABOUT = re.compile(
     r"(?:[ \t][^\s:=]{1,24}){1,4}?\s{0,2}(?P<sign>:|=|[ \t](?:هي|هى|هو))[ \t]{1,4}"
 )
 _QUOTED = re.compile(r"\\?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]){4,512})")
-_PLAIN = r"(?:[^\s\"'`,;<>(){}\[\]\\|&]|&(?!\w{1,40}=))"
-_REST = r"(?:[^\s\"'`,;<>\\|&]|&(?!\w{1,40}=))"
+_PLAIN = r"(?:[^\s\"'`,;<>(){}\[\]\\|&，。；、]|&(?!\w{1,40}=))"
+_REST = r"(?:[^\s\"'`,;<>\\|&，。；、]|&(?!\w{1,40}=))"
 _RUN = re.compile(rf"{_PLAIN}*")
 _BARE = re.compile(rf"{_PLAIN}{{4,128}}(?=(?P<next>[(\[{{]?))|{_PLAIN}{{1,3}}(?=[(\[{{])(?P<odd>)")
 _WITH_BRACKETS = re.compile(rf"{_REST}{{4,128}}")
@@ -295,6 +297,7 @@ def seeds(text: str, lowered: str, runs: bool) -> Iterator[tuple[str, int, int]]
     if (":" in text or "=" in text) and ("phrase" in lowered or "mnemonic" in lowered):
         for match in _WORDS.finditer(lowered):
             yield "seed-phrase", *match.span("secret")
+        yield from (("assignment", *span) for span in passphrases(lowered))
     if "2" in text:
         yield from _codes(text, lowered, "2fa")
     if runs:
