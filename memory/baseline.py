@@ -98,8 +98,8 @@ class Baseline:
     def require_history(self) -> None:
         """Raise ``BaselineMissing`` where the store had a history and has none now.
 
-        What only ever comes with one says so: its link, its tombstones, its ``project.json``. A
-        new history in its place would know neither whose a note is nor what was done already.
+        What only ever comes with one says so: the link to it, and tombstones. A new history in its
+        place would know neither whose a note is nor what was done already.
         """
         if self.exists() or not self._had_history():
             return
@@ -122,9 +122,7 @@ class Baseline:
                 target = link.read_text("utf-8", "replace").strip()
                 if target.endswith(f"/baselines/{store.git_dir.name}"):
                     return True
-        if os.path.lexists(store.root / TOMBSTONES):
-            return True
-        return not store.is_profile and os.path.lexists(store.root.parent / "project.json")
+        return os.path.lexists(store.root / TOMBSTONES)
 
     def _ensure(self) -> None:
         store = self.store

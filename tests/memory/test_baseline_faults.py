@@ -289,15 +289,14 @@ def test_a_baseline_that_was_deleted_is_begun_anew_without_lifting_tombstones(
     assert Baseline(store).changed_paths() == []
 
 
-@pytest.mark.parametrize("left", [".git", "tombstones.jsonl", "../project.json"])
+@pytest.mark.parametrize("left", [".git", "tombstones.jsonl"])
 def test_a_history_that_is_gone_is_not_silently_begun_anew(home: Home, left: str) -> None:
     """Each of what only comes with a history says so; what is put back goes on."""
     store = make_store(home, a="One")
     write_bytes(store, "tombstones.jsonl", b"")
-    record(home, Project(store.key, "/home/ada/app"))
     before = Baseline(store).head()
     home.baselines.rename(home.root / "away")
-    for each in {".git", "tombstones.jsonl", "../project.json"} - {left}:
+    for each in {".git", "tombstones.jsonl"} - {left}:
         (store.root / each).unlink()
 
     for write in (Baseline(store).ensure, lambda: Baseline(store).commit([], "x")):
@@ -319,6 +318,7 @@ def test_a_project_whose_notes_a_person_made_begins_a_history(home: Home) -> Non
     """Nothing says that there was one."""
     store = Store.for_project(home, KEY)
     path = write_note(store, "user/mine.md", "Mine")
+    record(home, Project(store.key, "/home/ada/app"))
 
     assert Baseline(store).commit([path], "First")
 
