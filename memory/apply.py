@@ -31,6 +31,7 @@ from memoryd.memory.projects import record_key
 from memoryd.memory.store import Store
 from memoryd.memory.tombstones import Forgotten, Span, Tombstones
 from memoryd.memory.units import Work, perform_all, put_back_all
+from memoryd.memory.written import Written
 
 _CHANGED = "Memoryd-Changed"
 _APPENDED = "Memoryd-Appended"
@@ -114,7 +115,9 @@ def take_back(home: Home, plan: Plan, *, clock: Clock, wait_seconds: float = 0.0
             if not baseline.exists() or baseline.with_trailer(*_mark(plan)):
                 continue
             operations = [each for each in plan.operations if each.store == key]
-            paths = put_back_all(Work(store, baseline, operations, clock.now_ms()))
+            written = Written.of(store, plan)
+            paths = put_back_all(Work(store, baseline, operations, clock.now_ms(), written))
+            written.forget()
             found += [f"{key}: {path}" for path in paths]
             follow_index(store)
     return found
@@ -141,14 +144,15 @@ def _apply_to(
     mark = _mark(plan)
     before = baseline.with_trailer(*mark)
     if before:
+        Written.of(store, plan).forget()
         return before[0]
     every = [each for each in plan.operations if each.store == store.key]
+    written = Written.of(store, plan)
     forgotten = _forgotten(store, plan, every, spans)
-    put_back_all(
-        Work(store, baseline, [each for each in every if each.candidate in forgotten], now_ms)
-    )
+    left_out = [each for each in every if each.candidate in forgotten]
+    put_back_all(Work(store, baseline, left_out, now_ms, written))
     operations = [each for each in every if each.candidate not in forgotten]
-    work = Work(store, baseline, operations, now_ms, planned)
+    work = Work(store, baseline, operations, now_ms, written, planned, plan.at_ms)
     with Heads(store) as heads:
         heads.follow()
         perform_all(work)
@@ -156,6 +160,7 @@ def _apply_to(
         made = baseline.commit(work.left, plan.subject or _subject(work), trailers, now_ms=now_ms)
         heads.saved(work.left)
     seams.reach("store.committed")
+    written.forget()
     return Commit(made, "memoryd", now_ms, "", tuple(trailers))
 
 

@@ -308,6 +308,14 @@ class Baseline:
         found = self._commits("--max-count=1", head, "--", path)
         return found[0].author if found else None
 
+    def touched_since(self, path: str, since_ms: int) -> bool:
+        """Whether a commit of that second or later changed ``path``."""
+        head = self.head()
+        if head is None:
+            return False
+        found = self._commits("--max-count=1", head, "--", path)
+        return bool(found) and found[0].at_ms >= since_ms // 1000 * 1000
+
     def paths_of(self, commit: str) -> list[str]:
         """The files of memory that ``commit`` changed."""
         listing = self.git.ok(

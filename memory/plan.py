@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from memoryd.memory.files import sha256
+
 
 @dataclass(frozen=True)
 class SliceRange:
@@ -66,6 +68,11 @@ class Plan:
     def scope(self) -> SliceRange:
         """What its candidates and its row in the ledger are kept under."""
         return self.slice or SliceRange("", self.job, 0, 0)
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of ``to_json``: what tells this plan from another for the same scope."""
+        return sha256(self.to_json().encode())
 
     def to_json(self) -> str:
         """The form kept in the ledger."""

@@ -9,6 +9,7 @@ far an attempt that died had come:
 | a file of the unit | counts as |
 |---|---|
 | as the plan leaves it; gone, where the plan removes it, and all before it is done | done |
+| new, and gone after it was written (``memory/written.py``) | a person's, in the way |
 | as the plan found it | to do |
 | anything else, and a later file of the unit is written | done, and changed by a person since |
 | anything else: changed, deleted, moved, a link, a secret in it | a person's, in the way |
@@ -33,6 +34,7 @@ from memoryd.memory.plan import Operation
 from memoryd.memory.store import MAX_FILE_BYTES, Store
 from memoryd.memory.text import statement_key
 from memoryd.memory.theirs import commit_theirs, has_secret
+from memoryd.memory.written import Written
 
 _TRIES = 3
 
@@ -44,17 +46,26 @@ class Work:
     """One store while a plan is applied to it: what was left where, and what was not.
 
     ``operations`` are the plan's for this store; ``planned`` the sha256 of files that standing
-    plans leave. ``left`` is what is to be committed; ``changed`` and ``appended`` are candidates.
+    plans leave; ``written`` the new files that this plan had put there before, ``since_ms`` when it
+    was begun (0: unknown). ``left`` is what is to be committed; ``changed`` and ``appended`` are
+    candidates, ``taken`` those of ``changed`` whose new note a person took away again.
     """
 
     store: Store
     baseline: Baseline
     operations: Sequence[Operation]
     now_ms: int
+    written: Written
     planned: Collection[str] = ()
+    since_ms: int = 0
     left: dict[str, bytes | None] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     appended: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+    def is_new(self, path: str) -> bool:
+        """Whether the plan makes this file, and does not only change one that it found."""
+        return any(each.path == path and each.before is None for each in self.operations)
 
 
 def perform_all(work: Work) -> None:
@@ -121,7 +132,7 @@ def _perform_alone(work: Work, at: int) -> None:
             return
         if not _kept(work, operation.path, current):
             break
-        if current is None and operation.before is None and _deleted(work, operation.path):
+        if current is None and operation.before is None and _deleted(work, operation):
             break
         if _digest(current) == operation.before:
             if _write(work, operation.path, current, _content(operation)):
@@ -141,12 +152,21 @@ def _ours(work: Work, at: int, current: bytes | None) -> bool:
     return _digest(current) in {each.after for each in work.operations[at:] if each.path == path}
 
 
-def _deleted(work: Work, path: str) -> bool:
-    """Whether a person took away what the baseline holds here: a new note must not bring it back.
+def _deleted(work: Work, operation: Operation) -> bool:
+    """Whether somebody took away a file that is not there: a new note must not bring it back.
 
-    (What this plan itself removed is not a person's doing.)
+    It was this plan's, or the baseline holds it, or held it at any time since the plan was begun.
+    (What this call itself removed is not a person's doing.)
     """
-    return path not in work.left and path in work.baseline.files(None, path)
+    path = operation.path
+    if path in work.left:
+        return False
+    if path in work.written:
+        work.taken.add(operation.candidate)
+        return True
+    if path in work.baseline.files(None, path):
+        return True
+    return work.since_ms > 0 and work.baseline.touched_since(path, work.since_ms)
 
 
 def _kept(work: Work, path: str, current: bytes | None) -> bool:
@@ -209,25 +229,40 @@ def _states(work: Work, unit: Sequence[int]) -> dict[int, _State]:
     """What each file of the unit counts as; a person's version is committed as theirs by this."""
     states: dict[int, _State] = {}
     last = max((place for place, at in enumerate(unit) if _is_written(work, at)), default=-1)
+    removes = _has_come_to_removals(work, unit)
     for place, at in enumerate(unit):
-        waiting = "to do" in states.values()
-        states[at] = _state(work, at, written_after=place < last, waiting=waiting)
+        states[at] = _state(work, at, written_after=place < last, removes=removes)
     return states
 
 
-def _state(work: Work, at: int, *, written_after: bool, waiting: bool) -> _State:
+def _state(work: Work, at: int, *, written_after: bool, removes: bool) -> _State:
     operation = work.operations[at]
     try:
         current = work.store.read(operation.path)
     except StoreError:  # a link, a folder, a huge file
         return "theirs"
     if _ours(work, at, current):
-        return "theirs" if current is None and waiting else "done"
+        return "done" if current is not None or removes else "theirs"
     kept = _kept(work, operation.path, current)
+    if current is None and operation.before is None and written_after:
+        work.taken.add(operation.candidate)  # it was written before what comes after it
+        return "theirs"
     if _digest(current) == operation.before:
-        brings_back = operation.before is None and _deleted(work, operation.path)
+        brings_back = operation.before is None and _deleted(work, operation)
         return "to do" if kept and not brings_back else "theirs"
     return "edited" if written_after else "theirs"
+
+
+def _has_come_to_removals(work: Work, unit: Sequence[int]) -> bool:
+    """Whether all that the unit writes was written, so that a file it removes may be gone by it.
+
+    What is written last says so, also where a person took it away again.
+    """
+    writes = [at for at in unit if work.operations[at].content is not None]
+    if not writes:
+        return True
+    path = work.operations[writes[-1]].path
+    return _is_written(work, writes[-1]) or path in work.written or path in work.left
 
 
 def _is_written(work: Work, at: int) -> bool:
@@ -289,12 +324,9 @@ def _is_left_by(work: Work, at: int, current: bytes | None, head: bytes | None) 
     if operation.content is not None:
         lines = None if head is None else _with_lines(work, operation.path)
         return current is not None and (_ours(work, at, current) or current == lines)
-    others = [
-        other
-        for other, each in enumerate(work.operations)
-        if each.candidate == operation.candidate and each.content is not None
-    ]
-    begun = not others or any(_is_written(work, other) for other in others)
+    unit = [o for o, each in enumerate(work.operations) if each.candidate == operation.candidate]
+    others = [other for other in unit if work.operations[other].content is not None]
+    begun = _has_come_to_removals(work, unit) or any(_is_written(work, o) for o in others)
     return current is None and begun and _digest(head) == operation.before
 
 
@@ -302,6 +334,8 @@ def _write(work: Work, path: str, current: bytes | None, data: bytes | None) -> 
     """Put ``data`` in the place of ``current``; False when the file changed meanwhile."""
     found = _digest(current)
     if data is not None:
+        if found is None and work.is_new(path):
+            work.written.note(path)
         written = work.store.replace(path, data, found=found)
     else:
         written = found is not None and work.store.remove(path, found=found)
