@@ -2,14 +2,15 @@
 
 A row outlives its job. ``state`` says what became of it: ``planned`` until the slice is applied,
 then ``applied``, ``appended`` or ``changed`` (it met a person's edit) or ``skipped``; ``pending``
-waits for review, until a person has it ``applied`` or ``rejected``; ``ignored`` is what policy
-turned down, or what a note says already when a person comes to it.
+waits for review, until a person has it ``applied`` or ``rejected``, and so does what met a change
+and stands in no note; ``ignored`` is what policy turned down, or what a note says already when it
+is to be written.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from memoryd.jobs.database import Database
@@ -34,6 +35,20 @@ values (:id, :job, :agent, :session, :first, :last, :ordinal, :statement, :categ
 _PLANNED = """
 where state = 'planned' and agent = :agent and session = :session and first = :first
     and last = :last
+"""
+#: The state, reason and detail (None: as they were) of what was not simply applied.
+FATES: Mapping[str, tuple[str, str | None, str | None]] = {
+    "forgotten": ("ignored", "forgotten", "a person forgot it meanwhile"),
+    "same": ("ignored", "same", "another note came to say the same meanwhile"),
+    "repeated": ("ignored", "slice.done", "these messages were distilled before"),
+    "review": ("pending", "changed", "what it was to be written into was changed meanwhile"),
+    "appended": ("appended", None, None),
+    "changed": ("changed", None, None),
+}
+_SETTLE = f"""
+update candidate set state = :state, reason = coalesce(:reason, reason),
+    detail = coalesce(:detail, detail), draft = case when :keep then draft end
+{_PLANNED} and id = :id
 """
 _DECIDE = """
 update candidate set state = :state, path = coalesce(:path, path), reason = :reason,
@@ -72,30 +87,24 @@ def keep(
         )
 
 
-def settle(
-    db: Database,
-    part: SliceRange,
-    *,
-    changed: Iterable[str],
-    appended: Iterable[str],
-    forgotten: Iterable[str],
-) -> None:
-    """Say what became of a slice's planned candidates: one of these, else applied."""
-    for identifier in forgotten:
-        db.change(
-            f"update candidate set state = 'ignored', reason = 'forgotten' {_PLANNED} and id = :id",
-            **_slice(part),
-            id=identifier,
-        )
-    for state, identifiers in (("appended", appended), ("changed", changed)):
-        for identifier in identifiers:
+def settle(db: Database, part: SliceRange, fates: Mapping[str, Iterable[str]]) -> None:
+    """Say what became of a slice's planned candidates: one of ``FATES``, else applied.
+
+    What a candidate would have written is kept only where a person is to decide on it.
+    """
+    for name in FATES:
+        state, reason, detail = FATES[name]
+        for identifier in fates.get(name, ()):
             db.change(
-                f"update candidate set state = :state {_PLANNED} and id = :id",
+                _SETTLE,
                 **_slice(part),
-                state=state,
                 id=identifier,
+                state=state,
+                reason=reason,
+                detail=detail,
+                keep=state == "pending",
             )
-    db.change(f"update candidate set state = 'applied' {_PLANNED}", **_slice(part))
+    db.change(f"update candidate set state = 'applied', draft = null {_PLANNED}", **_slice(part))
 
 
 def forget(db: Database, identifiers: Iterable[str]) -> int:
@@ -116,7 +125,7 @@ def forget(db: Database, identifiers: Iterable[str]) -> int:
 
 def skip(db: Database, part: SliceRange) -> None:
     """A person passed over the slice: its planned candidates will not be applied."""
-    db.change(f"update candidate set state = 'skipped' {_PLANNED}", **_slice(part))
+    db.change(f"update candidate set state = 'skipped', draft = null {_PLANNED}", **_slice(part))
 
 
 def decide(

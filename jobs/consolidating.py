@@ -143,7 +143,13 @@ def _apply(job: Job, place: Workplace, store: Store, plan: Plan) -> None:
     )
     _move_tag(Baseline(store), plan.snapshot, applied.commits.get(store.key))
     seams.reach("snapshot.moved")
-    place.ledger.finish_plan(job, plan, changed=applied.changed, forgotten=applied.forgotten)
+    place.ledger.finish_plan(
+        job,
+        plan,
+        changed=applied.changed,
+        forgotten=applied.forgotten,
+        repeated=applied.repeated,
+    )
 
 
 def _move_tag(baseline: Baseline, snapshot: str, made: str | None) -> None:

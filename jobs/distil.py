@@ -8,7 +8,7 @@ crash after it is settled by whoever claims the session next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.reading import read_slice, slice_of
-from memoryd.jobs.records import Rollout
+from memoryd.jobs.records import KeptCandidate, Rollout
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
@@ -299,15 +299,31 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
         clock=place.clock,
         planned=planned,
         spans=place.ledger.records.spans,
+        statement=place.ledger.records.statement,
         wait_seconds=WRITER_WAIT_SECONDS,
     )
-    place.ledger.advance(
-        attempt.job,
-        plan.scope,
-        changed=applied.changed,
-        appended=applied.appended,
-        forgotten=applied.forgotten,
-    )
+    fates = _with_sharers(place.ledger.records.candidates(plan.job), plan, applied.fates())
+    place.ledger.advance(attempt.job, plan.scope, outcome=None, **fates)
+
+
+def _with_sharers(
+    kept: Sequence[KeptCandidate], plan: Plan, fates: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """``fates`` with the facts that went into a file of another one: the plan names the first only.
+
+    Nobody has looked whether a note has such a statement all the same: it is not simply dropped.
+    """
+    named = {operation.candidate for operation in plan.operations}
+    planned = [each for each in kept if each.state == "planned"]
+    found = {name: list(candidates) for name, candidates in fates.items()}
+    for name, candidates in fates.items():
+        files = {(each.store, each.path) for each in planned if each.id in candidates}
+        sharers = [
+            each.id for each in planned if each.id not in named and (each.store, each.path) in files
+        ]
+        if sharers:
+            found.setdefault("review" if name == "changed" else name, []).extend(sharers)
+    return found
 
 
 def _remember_projects(attempt: _Attempt, plan: Plan) -> None:

@@ -548,15 +548,13 @@ class Ledger:
         part: SliceRange,
         *,
         outcome: str | None = None,
-        changed: Iterable[str] = (),
-        appended: Iterable[str] = (),
-        forgotten: Iterable[str] = (),
+        **fates: Iterable[str],
     ) -> None:
         """Move the cursor past the slice and clear its plan; with ``outcome`` also end the job.
 
-        ``changed`` and ``appended`` are ids of candidates that met a person's edit, ``forgotten``
-        of those a person forgot meanwhile. One transaction; raises ``LeaseLost`` when the fence or
-        the cursor no longer match, and then nothing is recorded.
+        ``fates`` are the ids of candidates that were not simply applied, by what became of them
+        (``candidates.FATES``). One transaction; raises ``LeaseLost`` when the fence or the cursor
+        no longer match, and then nothing is recorded.
         """
         now = self.clock.now_ms()
         ending = sql.COMPLETE if outcome is not None else sql.PROGRESS
@@ -567,9 +565,7 @@ class Ledger:
                 serial_key=job.serial_key,
                 first=part.first,
             )
-            candidates_kept.settle(
-                self.db, part, changed=changed, appended=appended, forgotten=forgotten
-            )
+            candidates_kept.settle(self.db, part, fates)
             self.events.saved(job, part, now)
             if outcome is not None:
                 self._end_attempt(job, "completed", outcome, now)
@@ -579,15 +575,12 @@ class Ledger:
         self,
         job: Job,
         plan: Plan,
-        *,
-        changed: Iterable[str] = (),
-        forgotten: Iterable[str] = (),
+        **fates: Iterable[str],
     ) -> None:
         """Clear the applied plan of a store; the job goes on.
 
-        ``changed`` are ids of candidates that met a person's edit, ``forgotten`` of those a person
-        forgot meanwhile. One transaction; raises
-        ``LeaseLost`` when the fence no longer matches, and then nothing is recorded.
+        ``fates`` as in ``advance``. One transaction; raises ``LeaseLost`` when the fence no longer
+        matches, and then nothing is recorded.
         """
         now = self.clock.now_ms()
         with self._fenced(sql.PROGRESS, job, now=now):
@@ -596,9 +589,7 @@ class Ledger:
                 serial_key=job.serial_key,
                 planned=plan.job,
             )
-            candidates_kept.settle(
-                self.db, plan.scope, changed=changed, appended=(), forgotten=forgotten
-            )
+            candidates_kept.settle(self.db, plan.scope, fates)
             self.events.saved(job, plan.scope, now)
         seams.reach("plan.finished")
 

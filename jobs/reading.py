@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from memoryd.jobs.control import Snooze
 from memoryd.jobs.job import Job
-from memoryd.jobs.stores import by_person
+from memoryd.jobs.stores import as_committed, by_person
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory import prompt
 from memoryd.memory.drafting import Stock, derived, draft
@@ -176,9 +176,11 @@ class _Shelves:
         return self._stores[key]
 
     def notes(self, key: str) -> list[Note]:
-        """Its notes, the archive included."""
+        """Its notes, the archive included, without what plans that stand left uncommitted."""
         if key not in self._notes:
-            self._notes[key] = self.store(key).notes()
+            store = self.store(key)
+            standing = self._place.ledger.records.standing_files(key)
+            self._notes[key] = as_committed(store, store.notes(), standing)
         return self._notes[key]
 
     def nearest(self, chunk: Sequence[SliceMessage]) -> list[ShownNote]:

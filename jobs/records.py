@@ -191,6 +191,11 @@ class Records:
             (str(message), str(span)) for row in rows for message, _, span in json.loads(row[0])
         ]
 
+    def statement(self, candidate: str) -> str:
+        """What one candidate says; "" where it is not known."""
+        rows = self.db.rows("select statement from candidate where id = :id", id=candidate)
+        return str(rows[0][0]) if rows else ""
+
     def drafts(self, store: str) -> set[str]:
         """What the candidates of a store would write that wait for a person, or were rejected."""
         rows = self.db.rows(
@@ -251,6 +256,15 @@ class Records:
         """When the oldest job that still waits was made, wall milliseconds."""
         rows = self.db.rows("select min(created_at) from job where status = 'pending'")
         return None if rows[0][0] is None else int(rows[0][0])
+
+    def standing_files(self, store: str) -> dict[str, set[str | None]]:
+        """What standing plans leave in a store: path to sha256 (None: no file)."""
+        found: dict[str, set[str | None]] = {}
+        for (text,) in self.db.rows("select plan from plan"):
+            for operation in Plan.from_json(str(text)).operations:
+                if operation.store == store:
+                    found.setdefault(operation.path, set()).add(operation.after)
+        return found
 
     def planned_contents(self) -> set[str]:
         """sha256 of every file a standing plan leaves: those are never a person's edit."""

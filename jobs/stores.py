@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.edits import commit_person_edits
+from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
+from memoryd.memory.notes import Note, parse
 from memoryd.memory.store import Store
 
 #: Two workers often end sessions of one project together: the second waits for a commit or two.
@@ -32,6 +34,29 @@ def take_in_edits(place: Workplace, stores: Iterable[str]) -> None:
             wait_seconds=WRITER_WAIT_SECONDS,
         )
         follow_edits(place.ledger.usage, key, edits)
+
+
+def as_committed(
+    store: Store, notes: Sequence[Note], standing: Mapping[str, Collection[str | None]]
+) -> list[Note]:
+    """``notes`` without what plans that stand have left uncommitted, which may yet be given up.
+
+    ``standing`` is what they leave, by path (``Records.standing_files``). Of a note that they
+    changed or took away the committed version is told.
+    """
+    baseline, found = Baseline(store), {note.path: note for note in notes}
+    for path, left in standing.items():
+        try:
+            data = store.read(path)
+            head = baseline.show("HEAD", path) if baseline.head() else None
+            if data == head or (None if data is None else sha256(data)) not in left:
+                continue
+            found.pop(path, None)
+            if head is not None and "/" in path:
+                found[path] = parse(head, path)
+        except (NoteError, StoreError):  # it tells nothing, as in ``Store.notes``
+            continue
+    return list(found.values())
 
 
 def by_person(store: Store, planned: Callable[[], set[str]]) -> Callable[[str], bool]:

@@ -76,7 +76,10 @@ class Draft:
 
 
 def draft(judged: Iterable[Judged], stock: Stock) -> Draft:
-    """What the candidates decided ``apply`` become; those in review keep what they would write."""
+    """What the candidates decided ``apply`` become; what they would write is kept with each.
+
+    So too with those in review: a person may come to decide on either.
+    """
     desk = _Desk(stock)
     judged = later_wins(tuple(judged), stock.shown)
     placed = (desk.place(one) if one.candidate.decision == "apply" else one for one in judged)
@@ -85,9 +88,9 @@ def draft(judged: Iterable[Judged], stock: Stock) -> Draft:
 
 
 def _proposed(judged: Judged) -> Judged:
-    """A candidate in review with what a person's yes would write."""
+    """A candidate with what a person's yes would write."""
     fact, checked = judged.fact, judged.checked
-    if judged.candidate.decision != "review" or fact is None or checked is None:
+    if judged.candidate.decision == "ignore" or fact is None or checked is None:
         return judged
     proposal = FactProposal(fact.statement, fact.category, fact.note, fact.relation, checked.at_ms)
     return replace(judged, candidate=replace(judged.candidate, draft=to_json(proposal)))

@@ -91,6 +91,7 @@ REASONS: dict[str, str] = {
     "outdated": "a note that said so was superseded since",
     "age.unknown": "nobody knows whether it is newer than the note it meets",
     "changed": "the file was changed meanwhile",
+    "slice.done": "these messages were distilled before",
     "duplicate.notes": "notes that say the same become one",
     "retention": "there are over 50 episodes: the least used and oldest go to the archive",
     "superseded": "a note that said this was superseded",
@@ -114,7 +115,7 @@ class Candidate:
 
     ``reason`` is a code of ``REASONS``, ``detail`` one line for a person. ``store`` is a project's
     key and ``path`` the note's file, both None while it has no home. ``draft`` is what applying it
-    would write, as JSON (``memory/proposals.py``), kept only for one in review.
+    would write, as JSON (``memory/proposals.py``), kept until it is settled, in review or not.
     """
 
     id: str

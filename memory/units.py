@@ -21,24 +21,31 @@ candidate is dropped with reason ``changed``. Every step of both ways can be fou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
-from memoryd.memory.notes import parse
+from memoryd.memory.notes import ARCHIVE, parse
 from memoryd.memory.plan import Operation
+from memoryd.memory.sayings import said_since
 from memoryd.memory.store import MAX_FILE_BYTES, Store
 from memoryd.memory.text import statement_key
 from memoryd.memory.theirs import commit_theirs, has_secret
+from memoryd.memory.values import sense_key
 from memoryd.memory.written import Written
 
 _TRIES = 3
 
 _State = Literal["done", "to do", "edited", "theirs"]
+
+
+def _unsaid(candidate: str) -> str:
+    return ""
 
 
 @dataclass
@@ -48,7 +55,9 @@ class Work:
     ``operations`` are the plan's for this store; ``planned`` the sha256 of files that standing
     plans leave; ``written`` the new files that this plan had put there before, ``since_ms`` when it
     was begun (0: unknown). ``left`` is what is to be committed; ``changed`` and ``appended`` are
-    candidates, ``taken`` those of ``changed`` whose new note a person took away again.
+    candidates, ``taken`` those of ``changed`` whose new note a person took away again, ``same``
+    those whose new note need not be, as another has come that says it. ``statement`` gives a
+    candidate's.
     """
 
     store: Store
@@ -58,14 +67,24 @@ class Work:
     written: Written
     planned: Collection[str] = ()
     since_ms: int = 0
+    statement: Callable[[str], str] = _unsaid
     left: dict[str, bytes | None] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     appended: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    same: list[str] = field(default_factory=list)
 
     def is_new(self, path: str) -> bool:
         """Whether the plan makes this file, and does not only change one that it found."""
         return any(each.path == path and each.before is None for each in self.operations)
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """The keys of what was written into other notes since the plan was begun."""
+        if not self.since_ms:
+            return frozenset()
+        own = {each.path for each in self.operations}
+        return said_since(self.baseline, self.since_ms, except_for=own, planned=self.planned)
 
 
 def perform_all(work: Work) -> None:
@@ -127,12 +146,9 @@ def _perform_alone(work: Work, at: int) -> None:
             current = work.store.read(operation.path)
         except StoreError:  # a link, a folder, a huge file: no plan of ours made that
             break
-        if _ours(work, at, current):
-            work.left[operation.path] = current
+        if _is_over(work, at, current):
             return
-        if not _kept(work, operation.path, current):
-            break
-        if current is None and operation.before is None and _deleted(work, operation):
+        if not _kept(work, operation.path, current) or _brings_back(work, operation, current):
             break
         if _digest(current) == operation.before:
             if _write(work, operation.path, current, _content(operation)):
@@ -144,6 +160,45 @@ def _perform_alone(work: Work, at: int) -> None:
             work.appended.append(operation.candidate)
             return
     work.changed.append(operation.candidate)
+
+
+def _brings_back(work: Work, operation: Operation, current: bytes | None) -> bool:
+    """Whether writing a new note would undo that somebody took it away."""
+    return current is None and operation.before is None and _deleted(work, operation)
+
+
+def _is_over(work: Work, at: int, current: bytes | None) -> bool:
+    """Whether nothing is to be written: it is done, or another note says it by now."""
+    operation = work.operations[at]
+    if not _is_said_meanwhile(work, operation, current):
+        if is_ours := _ours(work, at, current):
+            work.left[operation.path] = current
+        return is_ours
+    if current is not None and not _write(work, operation.path, current, None):
+        return False  # it was changed at this moment: theirs
+    work.left.pop(operation.path, None)
+    work.same.append(operation.candidate)
+    return True
+
+
+def _is_said_meanwhile(work: Work, operation: Operation, current: bytes | None) -> bool:
+    """Whether a new note is not needed: since it was decided another one came to say the same.
+
+    So too where an attempt that died has written it, as long as that is not committed.
+    """
+    path = operation.path
+    if operation.before is not None or operation.content is None or path.startswith(f"{ARCHIVE}/"):
+        return False
+    if current is None and path in work.written:  # a person took it away
+        return False
+    if _digest(current) not in (None, operation.after):
+        return False
+    try:
+        body = parse(operation.content.encode(), path).body
+    except NoteError:  # no note: a profile's file
+        return False
+    keys = {sense_key(body), sense_key(work.statement(operation.candidate))} - {""}
+    return not keys.isdisjoint(work.said) and path not in work.baseline.files(None, path)
 
 
 def _ours(work: Work, at: int, current: bytes | None) -> bool:
@@ -248,8 +303,8 @@ def _state(work: Work, at: int, *, written_after: bool, removes: bool) -> _State
         work.taken.add(operation.candidate)  # it was written before what comes after it
         return "theirs"
     if _digest(current) == operation.before:
-        brings_back = operation.before is None and _deleted(work, operation)
-        return "to do" if kept and not brings_back else "theirs"
+        free = kept and not _brings_back(work, operation, current)
+        return "to do" if free else "theirs"
     return "edited" if written_after else "theirs"
 
 

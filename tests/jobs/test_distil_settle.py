@@ -351,19 +351,19 @@ def test_an_edit_made_between_plan_and_apply_wins_and_gets_the_line(
 def test_an_edit_made_between_plan_and_apply_drops_what_would_supersede_it(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their note stays where it is."""
+    """Their note stays where it is; what was said waits in review."""
     world = World(tmp_path, clock)
     old = learned(world)
     between(monkeypatch, "plan.recorded", lambda: by_hand(old, world))
 
-    assert meets(world, about_deploys(THIRD, "contradicts")) == [("policy.passed", "changed")]
+    assert meets(world, about_deploys(THIRD, "contradicts")) == [("changed", "pending")]
     assert any("never in August" in body for body in world.bodies())
 
 
 def test_a_file_a_person_made_in_the_new_notes_place_stays_theirs(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The candidate is dropped, ``changed``."""
+    """What was said waits in review, ``changed``."""
     world = World(tmp_path, clock, [answer(fact(SECOND, **note(SECOND)))])
     path = world.store().root / "feedback" / f"{NAME}.md"
 
@@ -375,11 +375,9 @@ def test_a_file_a_person_made_in_the_new_notes_place_stays_theirs(
 
     job = world.finalize(world.transcript().user(SECOND))
 
-    assert [(kept.reason, kept.state) for kept in world.candidates(job)] == [
-        ("policy.passed", "changed")
-    ]
+    assert [(kept.reason, kept.state) for kept in world.candidates(job)] == [("changed", "pending")]
     assert path.read_text() == "my own words\n"
-    assert (job.status, job.outcome_code) == ("completed", "nothing.durable")
+    assert (job.status, job.outcome_code) == ("completed", "review.pending")
 
 
 def test_what_was_forgotten_is_not_learned_again(tmp_path: Path, clock: FakeClock) -> None:

@@ -72,6 +72,7 @@ def test_new_changed_and_removed_files_are_one_commit(home: Home, clock: FakeClo
     assert newest.trailers == (
         ("Memoryd-Job", "job-1"),
         ("Memoryd-Slice", "claude-code/s1 1..9"),
+        ("Memoryd-Plan", made.digest),
         ("Memoryd-Provider", "rules"),
     )
     assert (newest.author, newest.at_ms) == ("memoryd", clock.now_ms())
@@ -347,3 +348,27 @@ def test_a_new_note_does_not_bring_back_what_a_person_just_took_away(
 
     assert applied.changed == ("candidate of user/a.md",)
     assert not (store.root / "user/a.md").exists()
+
+
+def test_a_commit_that_names_no_plan_counts_for_its_job(home: Home, clock: FakeClock) -> None:
+    """As commits were made before they named the plan: a store that was killed then goes on."""
+    store = make_store(home)
+    made = plan(operation("user/a.md", "One"))
+    trailers = [("Memoryd-Job", "job-1"), ("Memoryd-Slice", str(made.slice))]
+    before = Baseline(store).commit({}, "Before", trailers, now_ms=clock.now_ms())
+
+    assert apply_plan(home, made, clock=clock) == Applied({KEY: before})
+
+
+@pytest.mark.parametrize("job", ["job-1", "job-2"])
+def test_another_plan_of_a_slice_that_was_committed_is_no_more_written(
+    home: Home, clock: FakeClock, job: str
+) -> None:
+    """And says so of each of its candidates."""
+    store = make_store(home)
+    first = apply_plan(home, plan(operation("user/a.md", "One")), clock=clock)
+
+    second = apply_plan(home, plan(operation("user/b.md", "Two"), job=job), clock=clock)
+
+    assert second == Applied(first.commits, repeated=("candidate of user/b.md",))
+    assert [note.path for note in store.notes()] == ["user/a.md"]
