@@ -233,3 +233,16 @@ def test_what_cannot_be_noted_is_not_written(home: Home, clock: FakeClock) -> No
     assert not isinstance(raised.value, DiskFull)
     assert "memoryd-written" in raised.value.message
     assert live(store) == [GONE]
+
+
+def test_a_superseded_note_comes_back_when_its_copy_was_taken_away(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note was removed by the plan: its words stand nowhere else then."""
+    store = make_store(home, old="Old words")
+    made = supersede(clock)
+    crashed(home, made, clock, monkeypatch, 3)
+    (store.root / COPY).unlink()
+
+    assert apply_plan(home, made, clock=clock).changed == ("supersede",)
+    assert live(store) == [GONE]
