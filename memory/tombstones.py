@@ -1,10 +1,15 @@
 """Tombstones: what the person forgot stays forgotten, and no word of it is kept.
 
-A line of ``tombstones.jsonl`` is ``{"at": ms, "name": h, "statements": [h], "spans": [h]}`` where
-each ``h`` is the HMAC-SHA256, under the home's key, of the note's name, of a normalised statement
-of it (its description, its body, each line of it) or of a message id with the exact words in that
-message, and with each four of them in a row: other bounds of the same words are the same words. A
-candidate that meets any one is forgotten. Lines that are none are counted and kept.
+A line of ``tombstones.jsonl`` is ``{"at": ms, "name": h, "statements": [h], "spans": [h],
+"whole": n}`` where each ``h`` is the HMAC-SHA256, under the home's key, of the note's name, of a
+normalised statement of it (its description, its body, each line of it; the first ``n`` stand for
+all of it), of a message id, or of one with the exact words in that message, and with each four of
+them in a row: other bounds of the same words are the same words. A candidate that meets any one is
+forgotten. Lines that are none are counted and kept.
+
+What a person says again is remembered again: their message later than the tombstone, which is not
+one that it stands on, or a note they put back. A line that many notes share, said again, is that
+line alone; the name, the description or the body is the whole.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import functools
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -37,6 +42,7 @@ class _Line(msgspec.Struct):
     name: str = ""
     statements: list[str] = []
     spans: list[str] = []
+    whole: int = 0
 
     def hashes(self) -> set[str]:
         return {self.name, *self.statements, *self.spans} - {""}
@@ -44,11 +50,15 @@ class _Line(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What a tombstone is to be made of: a name, statements, and (message id, span) pairs."""
+    """What a tombstone is to be made of: a name, statements, and (message id, span) pairs.
+
+    The first ``whole`` statements say all of it; the others are parts.
+    """
 
     name: str
     statements: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
+    whole: int = 1
 
     @staticmethod
     def of_file(path: str, data: bytes, spans: Iterable[Span] = ()) -> Forgotten:
@@ -63,9 +73,9 @@ class Forgotten:
     def of_note(note: Note | NoteDraft, spans: Iterable[Span] = ()) -> Forgotten:
         """What a note says: its description, its body, each line of it."""
         body = note.body if isinstance(note, Note) else note.content
-        lines = (note.description, body, *body.splitlines())
-        statements = tuple(dict.fromkeys(line for line in lines if statement_key(line)))
-        return Forgotten(note.name, statements[:_MAX_STATEMENTS], tuple(spans))
+        whole = _said((note.description, body))
+        statements = _said((*whole, *body.splitlines()))
+        return Forgotten(note.name, statements[:_MAX_STATEMENTS], tuple(spans), len(whole))
 
 
 class Tombstones:
@@ -80,13 +90,15 @@ class Tombstones:
         self.data = (store.read(TOMBSTONES) or b"") if data is None else data
         self.bad_lines = 0
         self._key = key
-        self._newest: dict[str, int] = {}
+        self._by_hash: dict[str, list[_Line]] = {}
+        self._newest_ms = 0
         for raw in self.data.split(b"\n"):
             line = _parsed(raw)
             self.bad_lines += line is None and bool(raw.strip())
             if line is not None:
+                self._newest_ms = max(line.at, self._newest_ms)
                 for each in line.hashes():
-                    self._newest[each] = max(line.at, self._newest.get(each, line.at))
+                    self._by_hash.setdefault(each, []).append(line)
 
     @classmethod
     def of(cls, store: Store, data: bytes | None = None) -> Tombstones:
@@ -120,34 +132,64 @@ class Tombstones:
         what = Forgotten.of_note(note, spans)
         return self.meets(what, newest_user_message_ms=newest_user_message_ms)
 
-    def meets(self, what: Forgotten, *, newest_user_message_ms: int | None = None) -> bool:
-        """The same for all that ``what`` says."""
-        if not self._newest:
+    def meets(
+        self,
+        what: Forgotten,
+        *,
+        newest_user_message_ms: int | None = None,
+        said: Mapping[str, int] | None = None,
+    ) -> bool:
+        """The same for all that ``what`` says.
+
+        ``said`` are messages of a person by id, with their times (ms): each lifts what is older
+        than it, but never a tombstone that stands on that message, whatever a clock said.
+        """
+        if not self._by_hash:
             return False
-        said = -1 if newest_user_message_ms is None else newest_user_message_ms
-        hashes = self._hashes(what, rows=range(1, _ROW + 1))
-        return any(said <= at for each in hashes if (at := self._newest.get(each)) is not None)
+        times = {self._message(message): at for message, at in (said or {}).items()}
+        newest = -1 if newest_user_message_ms is None else newest_user_message_ms
+        return any(
+            max((at for each, at in times.items() if each not in line.spans), default=newest)
+            <= line.at
+            for line in self._met(what, rows=range(1, _ROW + 1))
+        )
+
+    def covers(self, what: Forgotten, *, since_ms: int) -> bool:
+        """Whether all of ``what`` was forgotten at ``since_ms`` or later: by its name, or whole."""
+        hashes = self._whole(what)
+        return any(line.at >= since_ms and hashes & _whole_of(line) for line in self._met(what))
 
     def add(self, *forgotten: Forgotten, now_ms: int) -> Tombstones:
         """The tombstones with these; the same one again only becomes newer. Nothing is written."""
         data = self.data
+        at = max(now_ms, self._newest_ms)
         for each in forgotten:
             line = _Line(
-                now_ms,
+                at,
                 self._name(each.name) if each.name.strip() else "",
                 [self._statement(one) for one in each.statements if statement_key(one)],
                 [hashed for span in each.spans for hashed in self._of_span(span)],
+                len([one for one in each.statements[: each.whole] if statement_key(one)]),
             )
-            kept = _without(data, functools.partial(_same, line))
+            line.spans += dict.fromkeys(self._message(message) for message, _ in each.spans)
+            kept = _changed(data, functools.partial(_unless_same, line))
             end = b"\n" if kept and not kept.endswith(b"\n") else b""
             data = kept + end + msgspec.json.encode(line) + b"\n"
         return Tombstones(self.store, self._key, data)
 
     def lift(self, *again: Forgotten) -> Tombstones:
-        """The tombstones without those that meet any of ``again``, which the person put back."""
+        """The tombstones without what ``again`` says, which the person put back.
+
+        One whose name, description or body is said again goes; of others only the parts that are.
+        """
         back = {each for one in again for each in self._hashes(one)}
-        kept = _without(self.data, lambda old: back & old.hashes())
-        return Tombstones(self.store, self._key, kept)
+        return Tombstones(self.store, self._key, _changed(self.data, lambda old: _less(old, back)))
+
+    def _met(self, what: Forgotten, rows: Iterable[int] = (_ROW,)) -> list[_Line]:
+        return [line for each in self._hashes(what, rows) for line in self._by_hash.get(each, ())]
+
+    def _whole(self, what: Forgotten) -> set[str]:
+        return self._hashes(Forgotten(what.name, what.statements[: what.whole]))
 
     def _hashes(self, what: Forgotten, rows: Iterable[int] = (_ROW,)) -> set[str]:
         found = {self._name(what.name)} if what.name.strip() else set()
@@ -160,6 +202,9 @@ class Tombstones:
 
     def _statement(self, statement: str) -> str:
         return self._hash("statement", statement_key(statement))
+
+    def _message(self, message: str) -> str:
+        return self._hash("message", message)
 
     def _of_span(self, span: Span, rows: Iterable[int] = (_ROW,)) -> list[str]:
         """The span as it is, and its words in rows of these lengths (of all, where it is short)."""
@@ -196,12 +241,36 @@ def _parsed(raw: bytes) -> _Line | None:
         return None
 
 
-def _same(one: _Line, other: _Line) -> bool:
-    return one.hashes() == other.hashes()
+def _said(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for text in texts if statement_key(text)))
 
 
-def _without(data: bytes, drop: Callable[[_Line], object]) -> bytes:
-    lines = data.splitlines(keepends=True)
-    return b"".join(
-        raw for raw in lines if (line := _parsed(raw.strip())) is None or not drop(line)
-    )
+def _unless_same(new: _Line, old: _Line) -> _Line | None:
+    return None if new.hashes() == old.hashes() else old
+
+
+def _whole_of(line: _Line) -> set[str]:
+    return {line.name, *line.statements[: line.whole]} - {""}
+
+
+def _less(line: _Line, back: Collection[str]) -> _Line | None:
+    """The tombstone without the hashes ``back``; None where nothing of it is left."""
+    if not line.hashes() & set(back):
+        return line
+    statements = [each for each in line.statements if each not in back]
+    spans = [each for each in line.spans if each not in back]
+    gone = _whole_of(line) & set(back) or not (line.name or statements or spans)
+    return None if gone else _Line(line.at, line.name, statements, spans, line.whole)
+
+
+def _changed(data: bytes, change: Callable[[_Line], _Line | None]) -> bytes:
+    """``data`` with each tombstone as ``change`` leaves it; what is none stays as it is."""
+    made: list[bytes] = []
+    for raw in data.splitlines(keepends=True):
+        old = _parsed(raw.strip())
+        new = None if old is None else change(old)
+        if new is old:
+            made.append(raw)
+        elif new is not None:
+            made.append(msgspec.json.encode(new) + b"\n")
+    return b"".join(made)

@@ -78,7 +78,7 @@ def test_a_note_put_back_lifts(home: Home) -> None:
 
     assert tombstones.forgets("b", "never spaces")
     assert tombstones.forgets("b", "About a")
-    assert tombstones.lift(Forgotten("b", ("Never spaces.",))).data == b""
+    assert tombstones.lift(Forgotten("b", ("Use tabs.\n\nNever spaces.",))).data == b""
     assert Forgotten.of_file("user/x.md", b"---\nopen").name == "x"
 
 
@@ -97,3 +97,28 @@ def test_a_change_of_the_file_can_be_taken_back_by_lines() -> None:
 
     assert (added, taken) == ([b"c"], [b"a"])
     assert with_lines(b"b\nc\nd\n", added=taken, taken=added) == b"b\nd\na\n"
+
+
+def test_a_shared_line_said_again_lifts_only_itself(home: Home) -> None:
+    """What else the forgotten note said, its name and what it stood on stay forgotten."""
+    body = "Bob earns five thousand.\n\nSee the README."
+    said = [("m-1", "bob earns five thousand")]
+    forgotten = Forgotten.of_file("user/bob.md", note_bytes("user/bob.md", body), said)
+    tombstones = Tombstones.of(make_store(home)).add(forgotten, now_ms=1_000)
+
+    left = tombstones.lift(Forgotten("build", ("Run make.\n\nSee the README.", "See the README.")))
+
+    assert not left.forgets("x", "See the README.")
+    assert left.forgets("x", "Bob earns five thousand.")
+    assert left.forgets("bob", "x")
+    assert left.forgets("x", "y", said)
+    assert left.lift(Forgotten("bob")).data == b""
+
+
+def test_parts_said_again_one_by_one_leave_nothing_behind(home: Home) -> None:
+    """A tombstone of which every part was lifted is none."""
+    tombstones = Tombstones.of(make_store(home), b'{"at": 1, "statements": ["x"]}\n')
+    key = tombstones.add(Forgotten("", ("One.", "Two.")), now_ms=1_000)
+
+    assert key.lift(Forgotten("", ("Two.",))).forgets("", "One.")
+    assert key.lift(Forgotten("", ("One.",))).data == tombstones.data
