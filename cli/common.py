@@ -122,6 +122,17 @@ def open_queue(home: Home) -> tuple[Ledger, Config]:
     return ledger, config
 
 
+def heard_ms(home: Home, project: str) -> int:
+    """When the newest message that was read of a project was said (ms); 0 where none was."""
+    from memoryd.memory.clock import SystemClock
+    from memoryd.sessions.history import History
+
+    if not home.session_history.exists():
+        return 0
+    with History(home.session_history, SystemClock()) as history:
+        return history.newest_said_ms(project)
+
+
 def age(then_ms: int | None) -> str:
     """How long ago (or ahead) ``then_ms`` is, in one unit: ``12s``, ``3m``, ``in 2h``."""
     if then_ms is None:

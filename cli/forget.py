@@ -14,6 +14,7 @@ from memoryd.memory.home import Home
 if TYPE_CHECKING:
     from memoryd.jobs.ledger import Ledger
     from memoryd.jobs.records import KeptCandidate
+    from memoryd.memory.forget import Forgot
     from memoryd.memory.notes import Note
     from memoryd.memory.store import Store
     from memoryd.memory.tombstones import Forgotten, Span
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--matching", metavar="TEXT", help="All that tells TEXT: shown first, see --yes.")
 @click.option("--statement", metavar="TEXT", help="Never learn TEXT, though no note says it yet.")
+@click.option("--anyway", is_flag=True, help="Also an unsaved version with a secret, for good.")
 @click.option("--yes", is_flag=True, help="Forget what --matching finds.")
 @project_option
 @home_option
@@ -31,6 +33,7 @@ def forget(
     names: tuple[str, ...],
     matching: str | None,
     statement: str | None,
+    anyway: bool,
     yes: bool,
     project: str | None,
     home: Home,
@@ -64,8 +67,14 @@ def forget(
     if not (notes or candidates or statement):
         say(values, "nothing tells that", as_json)
         return
-    undo = _do(ledger, store, notes, candidates, statement, values)
-    back = f"forgotten; `memoryd memory undo {undo[-8:]}` brings it back"
+    said = list(_said(candidates, statement))
+    done = _do(ledger, store, notes, said, anyway)
+    ledger.forget_candidates(each.id for each in candidates)
+    undo = None if done.lost else done.id
+    values.update(done=True, commit=done.commit, undo=undo)
+    back = f"forgotten; `memoryd memory undo {done.id[-8:]}` brings it back"
+    if done.lost:
+        back = f"forgotten; nothing brings {', '.join(done.lost)} back as it was"
     say(values, "\n".join([*lines, back]), as_json)
 
 
@@ -73,11 +82,11 @@ def _do(
     ledger: Ledger,
     store: Store,
     notes: Sequence[Note],
-    candidates: Sequence[KeptCandidate],
-    statement: str | None,
-    values: dict[str, object],
-) -> str:
-    """Forget all of it; the id that undoes it comes back, and stands in ``values``."""
+    said: Sequence[Forgotten],
+    anyway: bool,
+) -> Forgot:
+    """Forget the notes and what was said."""
+    from memoryd.cli.common import heard_ms
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import forget as forget_notes
 
@@ -91,14 +100,14 @@ def _do(
         [note.path for note in notes],
         clock=SystemClock(),
         spans=spans,
-        said=list(_said(candidates, statement)),
+        said=said,
+        heard_ms=heard_ms(store.home, store.key),
+        anyway=anyway,
     )
-    ledger.forget_candidates(each.id for each in candidates)
     for note in notes:
         if not note.archived:
             ledger.usage.forget_usage(store.key, note.id)
-    values.update(done=True, commit=done.commit, undo=done.id)
-    return done.id
+    return done
 
 
 def _said(candidates: Iterable[KeptCandidate], statement: str | None) -> Iterable[Forgotten]:

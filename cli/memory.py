@@ -83,16 +83,17 @@ def show(name: str, project: str | None, home: Home, as_json: bool) -> None:
 
 @memory.command(epilog="Example: memoryd memory delete run-tests-with-make")
 @click.argument("name")
+@click.option("--anyway", is_flag=True, help="Also an unsaved version with a secret, for good.")
 @project_option
 @home_option
 @json_option
-def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
+def delete(name: str, anyway: bool, project: str | None, home: Home, as_json: bool) -> None:
     """Delete the note NAME and do not learn it again from what was said until now.
 
     A file that cannot be read as a note goes by its path or file name. Older versions stay in the
     archive; `memory forget` takes those too. Exit code 1 where there is no such note.
     """
-    from memoryd.cli.common import open_queue
+    from memoryd.cli.common import heard_ms, open_queue
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import delete_note
 
@@ -102,13 +103,26 @@ def delete(name: str, project: str | None, home: Home, as_json: bool) -> None:
     path = broken or (note.path if note else "")
     ledger, _ = open_queue(home)
     spans = ledger.records.evidence(store.key, path)
-    gone = delete_note(home, store, path, clock=SystemClock(), spans=spans)
+    gone = delete_note(
+        home,
+        store,
+        path,
+        clock=SystemClock(),
+        spans=spans,
+        heard_ms=heard_ms(home, store.key),
+        anyway=anyway,
+    )
     if note is not None:
         ledger.usage.forget_usage(store.key, note.id)
     back = f"`memoryd memory undo {gone.id[-8:]}` brings it back"
+    back = "nothing brings it back" if gone.lost else back
     text = f"deleted {f'{note.type}/{note.name}' if note else path}; {back}"
     values = _values(store, note) if note else _values_of_file(store, path)
-    say({"deleted": values, "commit": gone.commit, "undo": gone.id}, text, as_json)
+    say(
+        {"deleted": values, "commit": gone.commit, "undo": None if gone.lost else gone.id},
+        text,
+        as_json,
+    )
 
 
 @memory.command(epilog="Example: memoryd memory undo 5f3a9c21")

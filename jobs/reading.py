@@ -235,13 +235,13 @@ class _Forgotten:
     def __call__(self, fact: Fact, checked: Checked) -> bool:
         """Whether the person forgot this and has not said it again since."""
         said = [self.messages[span.seq] for span in checked.spans if span.seq in self.messages]
-        times = [m.at_ms for m in said if m.role == "user" and m.at_ms is not None]
+        times = {m.id: m.at_ms for m in said if m.role == "user" and m.at_ms is not None}
         what = Forgotten.of_note(
             derived(fact), [(span.message_id, span.span) for span in checked.spans]
         )
         return self.shelves.tombstones(checked.project).meets(
             replace(what, statements=(fact.statement, *what.statements)),
-            newest_user_message_ms=max(times, default=None),
+            said=times,
         )
 
 

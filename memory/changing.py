@@ -24,6 +24,7 @@ from memoryd.memory.ids import uuid7
 from memoryd.memory.projects import record_key
 from memoryd.memory.store import Store
 from memoryd.memory.theirs import commit_theirs, has_secret
+from memoryd.memory.together import Rewrite, write_together
 from memoryd.memory.tombstones import Forgotten, Tombstones
 
 #: How long a person or agent is kept waiting for the writer lock.
@@ -117,7 +118,12 @@ class Change:
         authors = {path: self._author(path) for path in self._after}
         for path in self._after:
             self._keep(path)
-        self._write()
+        write_together(
+            [
+                Rewrite(self.store, path, self._before[path], data)
+                for path, data in self._after.items()
+            ]
+        )
         lines = self._lift()
         try:
             made = self._commit(title, trailers, authors, lines)
@@ -149,18 +155,10 @@ class Change:
 
     def _keep(self, path: str) -> None:
         data = self._before[path]
+        if data == self._after[path]:  # ours, from a change that died before its commit
+            return
         if data is not None and not has_secret(data) and self._is_uncommitted(path, data):
             commit_theirs(self.baseline, {path: data}, self.now_ms)
-
-    def _write(self) -> None:
-        """New contents first, then what goes: a crash doubles a file and never loses one."""
-        order = sorted(self._after, key=lambda path: self._after[path] is None)
-        for at, path in enumerate(order):
-            if not self._replace(path, self._before[path], self._after[path]):
-                for back in reversed(order[:at]):
-                    self._replace(back, self._after[back], self._before[back])
-                raise StoreError(f"{path} changed at this moment", hint="look at it, then retry")
-            seams.reach("store.replaced")
 
     def _write_back(self) -> None:
         """What could not be committed is not left to be taken for a person's edit."""
@@ -168,13 +166,7 @@ class Change:
         for path in reversed(self._after):
             data = self._after[path]
             if head.get(path) != (None if data is None else blob_id(data)):
-                self._replace(path, data, self._before[path])
-
-    def _replace(self, path: str, found: bytes | None, data: bytes | None) -> bool:
-        digest = None if found is None else sha256(found)
-        if data is not None:
-            return self.store.replace(path, data, found=digest)
-        return digest is None or self.store.remove(path, found=digest)
+                Rewrite(self.store, path, data, self._before[path]).write()
 
     def _lift(self) -> Mapping[str, bytes | None]:
         if self.tombstones is None:

@@ -14,15 +14,19 @@ from dataclasses import dataclass, replace
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.errors import NoteError, StoreError
+from memoryd.memory.files import sha256
 from memoryd.memory.found import Found, is_still, look
 from memoryd.memory.notes import parse
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.theirs import commit_theirs
 from memoryd.memory.tombstones import Forgotten, Span, Tombstones, added_and_taken, with_lines
-from memoryd.memory.vanished import Moved, is_mass, require_folder, require_no_mass
+from memoryd.memory.vanished import Moved, is_empty, is_mass, require_folder, require_no_mass
 
 #: How long a file (or, for a deletion, its folder) must have been left alone.
 STILL_MS = 60_000
+
+#: How far ahead of the clock and the history a note's own date may be.
+_NEAR_MS = 24 * 3600 * 1000
 
 #: The (message id, exact words) a note at a path stands on, as far as they are known.
 SpansOf = Callable[[str], Iterable[Span]]
@@ -124,22 +128,44 @@ def put_back(store: Store) -> tuple[str, ...]:
     with store.writer_lock():
         baseline.ensure()
         found = look(baseline, 0, ())
-        gone = [*found.gone, *found.emptied]
-        for path in gone:
-            data = baseline.show("HEAD", path)
-            if data is not None:
-                store.replace(path, data, found=store.digest(path))
+        back = tuple(path for path in (*found.gone, *found.emptied) if _put_back(baseline, path))
         store.refresh_index()
-    return tuple(gone)
+    return back
+
+
+def _put_back(baseline: Baseline, path: str) -> bool:
+    """Whether it was: a person may have put theirs there meanwhile, which stands."""
+    there = baseline.store.read(path)
+    data = baseline.show("HEAD", path)
+    if data is None or not (there is None or is_empty(there)):
+        return False
+    found = None if there is None else sha256(there)
+    return baseline.store.replace(path, data, found=found)
 
 
 def forgotten_files(
     store: Store, files: Iterable[tuple[str, bytes | None]], spans: SpansOf = unknown_spans
 ) -> list[Forgotten]:
     """What the tombstones of these files say; a name that another note still has is left out."""
-    names = {note.name for note in store.notes()}
-    made = [Forgotten.of_file(path, data, spans(path)) for path, data in files if data is not None]
+    gone = dict(files)
+    names = {note.name for note in store.notes() if note.path not in gone}
+    made = [
+        Forgotten.of_file(path, data, spans(path))
+        for path, data in gone.items()
+        if data is not None
+    ]
     return [replace(each, name="") if each.name in names else each for each in made]
+
+
+def moment(baseline: Baseline, forgotten: Iterable[Forgotten], now_ms: int) -> int:
+    """When ``forgotten`` was forgotten (ms): ``now_ms``, and after all that was known by then.
+
+    A clock that went back must not make of the words that were forgotten words said since. What a
+    note itself says of its age is believed as far as it is near to that.
+    """
+    at = max([now_ms, *(each.at_ms for each in baseline.log(1))])
+    said = (each.said_ms for each in forgotten)
+    return max([at, *(each for each in said if each <= at + _NEAR_MS)])
 
 
 def require_not_held(
@@ -187,7 +213,8 @@ def _tombstones(
     files = [(path, contents[found.known[path]]) for path in forgotten]
     gone = forgotten_files(store, files, spans)
     kept = Tombstones.of(store, _with_those_of_head(baseline, found, old.data))
-    return write_tombstones(store, old, kept.lift(*back).add(*gone, now_ms=now_ms))
+    at = moment(baseline, gone, now_ms)
+    return write_tombstones(store, old, kept.lift(*back).add(*gone, now_ms=at))
 
 
 def _with_those_of_head(baseline: Baseline, found: Found, data: bytes) -> bytes:
@@ -209,10 +236,10 @@ def write_tombstones(store: Store, old: Tombstones, new: Tombstones) -> dict[str
     Raises ``StoreError`` when the file changed meanwhile.
     """
     if new.data != old.data:
-        found = store.digest(TOMBSTONES)
-        if (store.read(TOMBSTONES) or b"") != old.data or not store.replace(
-            TOMBSTONES, new.data, found=found
-        ):
+        found = store.read(TOMBSTONES)
+        digest = None if found is None else sha256(found)
+        if (found or b"") != old.data or not store.replace(TOMBSTONES, new.data, found=digest):
             raise StoreError(f"the tombstones of {store.key} changed meanwhile", hint="try again")
         seams.reach("store.replaced")
+        return {TOMBSTONES: new.data}
     return {TOMBSTONES: store.read(TOMBSTONES)}

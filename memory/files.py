@@ -6,10 +6,10 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 
 from memoryd.memory.errors import DiskFull
+from memoryd.memory.exchange import Still, put_in_place
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -55,17 +55,14 @@ def make_directory(path: Path) -> None:
 
 
 def write_atomic(
-    path: Path,
-    data: bytes,
-    *,
-    still: Callable[[], bool] | None = None,
-    mode: int = FILE_MODE,
+    path: Path, data: bytes, *, still: Still | None = None, mode: int = FILE_MODE
 ) -> bool:
     """Replace ``path`` by ``data`` (mode 0600): readers see the old bytes or the new, never half.
 
-    ``mode`` is for files that are not ours and keep what they had. ``still`` is asked at the last
-    moment, when the new bytes are on disk under another name: False leaves the old file, and False
-    comes back. Raises ``OSError``; then the old file still stands and no temporary file is left.
+    ``mode`` is for files that are not ours and keep what they had. ``still`` is asked of the file
+    that is replaced, when the new bytes are on disk under another name: False leaves that file, and
+    False comes back. Raises ``OSError``; then the old file still stands and no temporary file is
+    left.
     """
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
@@ -76,10 +73,11 @@ def write_atomic(
             if mode != FILE_MODE:
                 os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        if still is not None and not still():
+        if still is None:
+            temporary.replace(path)
+        elif not put_in_place(temporary, path, still):
             temporary.unlink()
             return False
-        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -13,7 +13,7 @@ from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.clock import Clock
 from memoryd.memory.derived import follow_index
-from memoryd.memory.edits import SpansOf, forgotten_files, unknown_spans, write_tombstones
+from memoryd.memory.edits import SpansOf, forgotten_files, moment, unknown_spans
 from memoryd.memory.errors import NoteError, StoreError, UsageError
 from memoryd.memory.home import Home
 from memoryd.memory.ids import uuid7
@@ -21,42 +21,60 @@ from memoryd.memory.notes import ARCHIVE, Note, parse
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.text import fold, words
 from memoryd.memory.theirs import commit_theirs, has_secret
+from memoryd.memory.together import Rewrite, write_together
 from memoryd.memory.tombstones import Forgotten, Span, Tombstones
 
 
 @dataclass(frozen=True)
 class Deleted:
-    """The note that was deleted: where it was, the commit, and the id that undoes it."""
+    """The note that was deleted: where it was, the commit, and the id that undoes it.
+
+    ``lost``: it held a secret that is in no history, and no undo gives it back as it was.
+    """
 
     path: str
     commit: str
     id: str
+    lost: bool = False
 
 
 @dataclass(frozen=True)
 class Forgot:
-    """What was forgotten: the paths of the notes, the commit, and the id that undoes it."""
+    """What was forgotten: the paths of the notes, the commit, and the id that undoes it.
+
+    ``lost`` are those of them that no undo gives back as they were.
+    """
 
     paths: tuple[str, ...]
     commit: str
     id: str
+    lost: tuple[str, ...] = ()
 
 
 def delete_note(
-    home: Home, store: Store, name: str, *, clock: Clock, spans: Iterable[Span] = ()
+    home: Home,
+    store: Store,
+    name: str,
+    *,
+    clock: Clock,
+    spans: Iterable[Span] = (),
+    heard_ms: int = 0,
+    anyway: bool = False,
 ) -> Deleted:
     """Delete the note ``name`` (a name, ``type/name`` or a path) for good, as the person's wish.
 
     ``spans`` are the (message id, exact words) it stood on, where they are known, so that no other
-    wording of them is learned again. History keeps the note: ``undo`` gives it back. Raises
-    ``UsageError`` when no note or more than one has the name, and ``StoreBusy``.
+    wording of them is learned again. History keeps the note: ``undo`` gives it back. ``heard_ms``
+    and ``anyway`` as for ``forget``. Raises ``UsageError`` when no note or more than one has the
+    name, and as ``forget`` does.
     """
     baseline = Baseline(store)
     with store.writer_lock():
         baseline.ensure()
-        path, data = _named(baseline, name)
-        made = _forget(baseline, {path: data}, (), lambda _: spans, clock.now_ms())
-    return Deleted(path, made.commit, made.id)
+        path, found, data = _named(baseline, name)
+        going = _Going(baseline, {path: found}, {path: data}, max(clock.now_ms(), heard_ms), anyway)
+        made = _forget(going, (), lambda _: spans)
+    return Deleted(path, made.commit, made.id, bool(made.lost))
 
 
 def forget(
@@ -66,12 +84,17 @@ def forget(
     clock: Clock,
     spans: SpansOf = unknown_spans,
     said: Collection[Forgotten] = (),
+    heard_ms: int = 0,
+    anyway: bool = False,
 ) -> Forgot:
     """Forget the notes at ``paths`` and what else was ``said``, in one commit that ``undo`` undoes.
 
     ``spans`` gives the (message id, exact words) a note at a path stood on; ``said`` are words that
-    are in no note: candidates in review, statements of a person. Raises ``UsageError`` when a path
-    is no note's, and ``StoreBusy``; then nothing was written.
+    are in no note: candidates in review, statements of a person. ``heard_ms`` is when the newest
+    message that is known was said: it was before this, whatever the clock says now. A version with
+    a secret is in no history: only ``anyway`` lets it go. Raises ``UsageError`` for it and when a
+    path is no note's, ``StoreError`` when a file changed at this moment, and ``StoreBusy``; then
+    no note is gone.
     """
     baseline = Baseline(store)
     with store.writer_lock():
@@ -82,7 +105,8 @@ def forget(
             raise UsageError(
                 f"{store.key} has no {missing[0]!r} any more", hint="look again, then try again"
             )
-        return _forget(baseline, files, said, spans, clock.now_ms())
+        going = _Going(baseline, files, files, max(clock.now_ms(), heard_ms), anyway)
+        return _forget(going, said, spans)
 
 
 def with_versions(notes: Sequence[Note], chosen: Iterable[Note]) -> list[Note]:
@@ -118,35 +142,73 @@ def _superseded_by(old: Note, new: Note) -> bool:
     return old.superseded_by in named or bool({old.name, old.id, old.path} & set(new.supersedes))
 
 
-def _forget(
-    baseline: Baseline,
-    notes: Mapping[str, bytes | None],
-    said: Collection[Forgotten],
-    spans: SpansOf,
-    now_ms: int,
-) -> Forgot:
-    """Take the notes away and leave tombstones. The caller holds the writer lock."""
-    store = baseline.store
-    for path in notes:
-        _keep(baseline, path, now_ms)
-        found = store.digest(path)
-        if found is not None and not store.remove(path, found=found):
-            raise StoreError(f"{path} changed at this moment", hint="look at it, then try again")
-        seams.reach("store.replaced")
-    old = Tombstones.of(store)
-    gone = [*forgotten_files(store, notes.items(), spans), *said]
-    files = dict.fromkeys(notes, None) | write_tombstones(store, old, old.add(*gone, now_ms=now_ms))
-    identity = uuid7(now_ms)
-    shown = ", ".join(list(notes)[:3]) + (" ..." if len(notes) > 3 else "")
+@dataclass(frozen=True)
+class _Going:
+    """The notes that are to go: the files as found (None: gone already), and what they said."""
+
+    baseline: Baseline
+    found: Mapping[str, bytes | None]
+    notes: Mapping[str, bytes | None]
+    now_ms: int
+    anyway: bool
+
+
+def _forget(going: _Going, said: Collection[Forgotten], spans: SpansOf) -> Forgot:
+    """Leave tombstones, then take the notes away. The caller holds the writer lock.
+
+    A crash in between leaves what says that they were meant to go.
+    """
+    baseline, store = going.baseline, going.baseline.store
+    found = store.read(TOMBSTONES)
+    old = Tombstones.of(store, found or b"")
+    lost = _keep(going)
+    gone = [*forgotten_files(store, going.notes.items(), spans), *said]
+    data = old.add(*gone, now_ms=moment(baseline, gone, going.now_ms)).data
+    write_together(
+        [
+            Rewrite(store, TOMBSTONES, found, data if data or found is not None else None),
+            *(Rewrite(store, path, each, None) for path, each in going.found.items()),
+        ]
+    )
+    files = dict.fromkeys(going.notes, None) | {TOMBSTONES: data}
+    identity = uuid7(going.now_ms)
+    shown = ", ".join(list(going.notes)[:3]) + (" ..." if len(going.notes) > 3 else "")
     title = f"Forget {shown or 'what was not kept yet'}"
-    made = baseline.commit(files, title, {"Memoryd-Job": identity}, "person", now_ms=now_ms)
+    made = baseline.commit(files, title, {"Memoryd-Job": identity}, "person", now_ms=going.now_ms)
     seams.reach("store.committed")
     follow_index(store)
-    return Forgot(tuple(notes), made, identity)
+    return Forgot(tuple(going.notes), made, identity, lost)
 
 
-def _named(baseline: Baseline, name: str) -> tuple[str, bytes]:
-    """The note called ``name``: in the store, else in ``HEAD`` (its file is gone already)."""
+def _keep(going: _Going) -> tuple[str, ...]:
+    """Commit a person's uncommitted versions first, so that undo can give them back.
+
+    The paths of those that must not be in a history come back. Raises ``UsageError`` for them
+    unless they are to go anyway; then nothing was committed.
+    """
+    known = going.baseline.files(None, *going.found) if going.found else {}
+    news = {
+        path: data
+        for path, data in going.found.items()
+        if data is not None and known.get(path) != blob_id(data)
+    }
+    lost = tuple(path for path, data in news.items() if has_secret(data, path))
+    if lost and not going.anyway:
+        raise UsageError(
+            f"{', '.join(lost)}: what was changed there by hand holds a secret, so no history"
+            " has it and no undo could bring it back",
+            hint="take the secret out first, or let it go for good with --anyway",
+        )
+    for path in news.keys() - set(lost):
+        commit_theirs(going.baseline, {path: news[path]}, going.now_ms)
+    return lost
+
+
+def _named(baseline: Baseline, name: str) -> tuple[str, bytes | None, bytes]:
+    """The note called ``name``: its path, its file, and what it says.
+
+    It is in the store, else in ``HEAD``: its file is gone already.
+    """
     here: dict[str, bytes] = {}
     gone: dict[str, bytes] = {}
     for path in {*baseline.store.paths(), *baseline.files()} - {TOMBSTONES}:
@@ -162,7 +224,8 @@ def _named(baseline: Baseline, name: str) -> tuple[str, bytes]:
             f"{len(found) or 'no'} notes of {baseline.store.key} are called {name!r}",
             hint=", ".join(sorted(found)) or "`memoryd memory list` shows them",
         )
-    return next(iter(found.items()))
+    path, data = next(iter(found.items()))
+    return path, here.get(path), data
 
 
 def _read(store: Store, path: str) -> bytes | None:
@@ -178,11 +241,3 @@ def _names(path: str, data: bytes) -> set[str]:
     except NoteError:
         return {path, path.rpartition("/")[2].removesuffix(".md")}
     return {path, note.name, note.id}
-
-
-def _keep(baseline: Baseline, path: str, now_ms: int) -> None:
-    """Commit a person's uncommitted version first, so that undo can give it back."""
-    data = baseline.store.read(path)
-    if data is None or baseline.files(None, path).get(path) == blob_id(data) or has_secret(data):
-        return
-    commit_theirs(baseline, {path: data}, now_ms)

@@ -23,7 +23,7 @@ from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.changing import WAIT_SECONDS, Change, Made, Planned, lift, none_planned
 from memoryd.memory.clock import Clock
 from memoryd.memory.drafting import Stock, derived, draft
-from memoryd.memory.edits import write_tombstones
+from memoryd.memory.edits import moment, write_tombstones
 from memoryd.memory.errors import UsageError
 from memoryd.memory.facts import Checked, EvidenceSpan, Fact
 from memoryd.memory.ids import uuid7
@@ -117,7 +117,8 @@ def refuse(
         baseline.ensure()
         now_ms = clock.now_ms()
         old = Tombstones.of(store)
-        new = old.add(_forgotten(store, proposed, proposal), now_ms=now_ms)
+        gone = _forgotten(store, proposed, proposal)
+        new = old.add(gone, now_ms=moment(baseline, [gone], now_ms))
         files = write_tombstones(store, old, new)
         identity = uuid7(now_ms)
         marks = [("Memoryd-Job", identity), ("Memoryd-Rejected", proposed.id)]
@@ -257,7 +258,7 @@ def _forgotten(store: Store, proposed: Proposed, proposal: FactProposal) -> Forg
     """What no session is to propose again. Of a note that is there only the new statement."""
     spans = _spans(proposed)
     if proposal.relation.kind in {"updates", "contradicts"}:
-        return Forgotten("", (proposal.statement,), spans)
+        return Forgotten("", (proposal.statement,), spans, said_ms=proposal.at_ms or 0)
     drafted = derived(_fact(proposal))
     name = "" if drafted.name in {note.name for note in store.notes()} else drafted.name
     data = notes.new_note(
@@ -267,7 +268,8 @@ def _forgotten(store: Store, proposed: Proposed, proposal: FactProposal) -> Forg
         body=drafted.content,
     )
     whole = Forgotten.of_file(f"{drafted.type}/x.md", data, spans)
-    return Forgotten(name, (proposal.statement, *whole.statements), spans)
+    statements = (proposal.statement, *whole.statements)
+    return Forgotten(name, statements, spans, whole.whole + 1, proposal.at_ms or 0)
 
 
 def _fact(proposal: FactProposal) -> Fact:

@@ -21,6 +21,7 @@ from pathlib import Path
 from memoryd.memory import index
 from memoryd.memory.conflicts import conflict_of
 from memoryd.memory.errors import NoteError, StoreBusy, StoreError
+from memoryd.memory.exchange import take_away
 from memoryd.memory.files import (
     full_disk,
     is_full,
@@ -203,21 +204,20 @@ class Store:
         full = self._safe(path)
         try:
             make_directory(full.parent)
-            return write_atomic(full, data, still=lambda: self.digest(path) == found)
+            return write_atomic(full, data, still=partial(_is_still, path, found))
         except OSError as error:
             raise _failed(path, error) from error
 
     def remove(self, path: str, *, found: str) -> bool:
         """Take the file away if it still has the sha256 ``found``; False when it changed."""
         full = self._safe(path)
-        if self.digest(path) != found:
-            return False
         try:
-            full.unlink()
-            sync_directory(full.parent)
+            taken = full.parent.is_dir() and take_away(full, partial(_is_still, path, found))
+            if taken:
+                sync_directory(full.parent)
         except OSError as error:
             raise _failed(path, error) from error
-        return True
+        return taken
 
     def changed_at_ms(self, path: str) -> tuple[int, int]:
         """When the file, or where it is gone the folder it was in, was last changed (ms).
@@ -414,6 +414,12 @@ def _read(path: str, place: str | Path, folder: int | None = None) -> bytes | No
         raise _refused(path, error.strerror or "it cannot be read") from error
     finally:
         os.close(descriptor)
+
+
+def _is_still(path: str, found: str | None, place: Path) -> bool:
+    """Whether the file of memory ``path``, which is at ``place``, has the sha256 ``found``."""
+    data = _read(path, place)
+    return (None if data is None else sha256(data)) == found
 
 
 def _read_whole(path: str, descriptor: int, size: int) -> bytes:

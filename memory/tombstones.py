@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from memoryd.memory.clock import instant_ms
 from memoryd.memory.errors import NoteError
 from memoryd.memory.facts import NoteDraft
 from memoryd.memory.notes import Note, parse
@@ -52,13 +53,15 @@ class _Line(msgspec.Struct):
 class Forgotten:
     """What a tombstone is to be made of: a name, statements, and (message id, span) pairs.
 
-    The first ``whole`` statements say all of it; the others are parts.
+    The first ``whole`` statements say all of it; the others are parts. ``said_ms`` is when it was
+    said last, as far as that is known (0: it is not).
     """
 
     name: str
     statements: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
     whole: int = 1
+    said_ms: int = 0
 
     @staticmethod
     def of_file(path: str, data: bytes, spans: Iterable[Span] = ()) -> Forgotten:
@@ -75,7 +78,8 @@ class Forgotten:
         body = note.body if isinstance(note, Note) else note.content
         whole = _said((note.description, body))
         statements = _said((*whole, *body.splitlines()))
-        return Forgotten(note.name, statements[:_MAX_STATEMENTS], tuple(spans), len(whole))
+        said_ms = _said_ms(note) if isinstance(note, Note) else 0
+        return Forgotten(note.name, statements[:_MAX_STATEMENTS], tuple(spans), len(whole), said_ms)
 
 
 class Tombstones:
@@ -243,6 +247,13 @@ def _parsed(raw: bytes) -> _Line | None:
 
 def _said(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if statement_key(text)))
+
+
+def _said_ms(note: Note) -> int:
+    try:
+        return (instant_ms(note.valid_from) or -999) + 999  # notes hold whole seconds
+    except ValueError:  # a person's own way to write a date
+        return 0
 
 
 def _unless_same(new: _Line, old: _Line) -> _Line | None:

@@ -16,12 +16,12 @@ from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.clock import Clock
 from memoryd.memory.derived import follow_index
-from memoryd.memory.edits import forgotten_files, write_tombstones
-from memoryd.memory.errors import StoreError, UndoConflict, UsageError
-from memoryd.memory.files import sha256
+from memoryd.memory.edits import forgotten_files, moment, write_tombstones
+from memoryd.memory.errors import DiskFull, StoreError, UndoConflict, UsageError
 from memoryd.memory.home import Home
 from memoryd.memory.ids import short, uuid7
 from memoryd.memory.store import TOMBSTONES, Store
+from memoryd.memory.together import Rewrite, write_together
 from memoryd.memory.tombstones import Span, Tombstones, added_and_taken, with_lines
 
 #: The trailer that names the commit an undo reverts.
@@ -66,6 +66,7 @@ class _Reversal:
     baseline: Baseline
     steps: list[_Step] = field(default_factory=list)
     final: dict[str, bytes | None] = field(default_factory=dict)
+    found: dict[str, bytes | None] = field(default_factory=dict)
     conflicts: list[str] = field(default_factory=list)
 
     @property
@@ -96,6 +97,7 @@ def undo(home: Home, reference: str, *, clock: Clock, evidence: EvidenceOf = _un
         _require_work(name, reversals)
         identity = _resumed(targets, undos) or uuid7(clock.now_ms())
         now_ms = clock.now_ms()
+        _write(reversals)
         done = {each.store.key: _revert(each, identity, now_ms, evidence) for each in reversals}
         for store in targets:
             follow_index(store)
@@ -196,7 +198,7 @@ def _decide(
                 made.conflicts.append(path)
             made.final[path] = before
             passed[path].add(before)
-    made.conflicts += [path for path in made.final if not _passes(made.store, path, passed[path])]
+    made.conflicts += [path for path in made.final if not _passes(made, path, passed[path])]
     return made
 
 
@@ -219,12 +221,13 @@ def _step(baseline: Baseline, commit: Commit) -> _Step:
     return _Step(commit, files, lines)
 
 
-def _passes(store: Store, path: str, versions: set[bytes | None]) -> bool:
+def _passes(work: _Reversal, path: str, versions: set[bytes | None]) -> bool:
     """Whether the file is as ``HEAD`` has it, or as an undo that crashed has left it."""
     try:
-        return store.read(path) in versions
+        work.found[path] = work.store.read(path)
     except StoreError:
         return False
+    return work.found[path] in versions
 
 
 def _require_work(name: str, reversals: list[_Reversal]) -> None:
@@ -245,13 +248,11 @@ def _require_work(name: str, reversals: list[_Reversal]) -> None:
 def _revert(
     work: _Reversal, identity: str, now_ms: int, evidence: EvidenceOf
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write and commit each step; the commits, and the notes that left tombstones, come back."""
+    """Commit each step; the commits, and the notes that left tombstones, come back."""
     commits: list[str] = []
     forgotten: list[str] = []
     for step in work.steps:
         gone = [path for path in step.files if _vanishes(work, step, path)]
-        for path, data in step.files.items():
-            _put(work.store, path, data)
         files = dict(step.files)
         if not work.store.is_profile:
             files |= _revert_tombstones(work, step, gone, now_ms, evidence)
@@ -272,18 +273,24 @@ def _vanishes(work: _Reversal, step: _Step, path: str) -> bool:
     return not (back or work.store.is_profile or step.files[path] or work.final[path])
 
 
-def _put(store: Store, path: str, data: bytes | None) -> None:
-    current = store.read(path)
-    if current == data:
-        return
-    found = None if current is None else sha256(current)
-    if data is None:
-        done = found is not None and store.remove(path, found=found)
-    else:
-        done = store.replace(path, data, found=found)
-    if not done:
-        raise UndoConflict(f"{path} changed at this moment", hint="look at it, then undo again")
-    seams.reach("store.replaced")
+def _write(reversals: Iterable[_Reversal]) -> None:
+    """Leave every file as all the steps together do: all of them, or none.
+
+    A crash before the commits leaves what ``_passes`` knows again.
+    """
+    rewrites = []
+    for work in reversals:
+        if not work.store.is_profile:
+            Tombstones.of(work.store)  # what cannot be read is known before anything is written
+        rewrites += [
+            Rewrite(work.store, path, work.found[path], data) for path, data in work.final.items()
+        ]
+    try:
+        write_together(rewrites)
+    except DiskFull:
+        raise
+    except StoreError as error:
+        raise UndoConflict(error.message, hint="look at it, then undo again") from error
 
 
 def _revert_tombstones(
@@ -297,5 +304,5 @@ def _revert_tombstones(
     old = Tombstones.of(work.store)
     kept = Tombstones.of(work.store, with_lines(old.data, taken, added))
     forgotten = forgotten_files(work.store, lost, partial(evidence, work.store.key))
-    new = kept.add(*forgotten, now_ms=now_ms)
+    new = kept.add(*forgotten, now_ms=moment(work.baseline, forgotten, now_ms))
     return write_tombstones(work.store, old, new)

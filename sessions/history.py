@@ -108,7 +108,9 @@ class History:
             if row is None:
                 cursor.execute(schema.BEGIN_SESSION, (agent, session))
                 row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
-            done = Recording(cursor, agent, row[0], max(row[8], seq_after), batch).run()
+            last_seq = max(row[8], seq_after)
+            now_ms = self._clock.now_ms()
+            done = Recording(cursor, agent, row[0], last_seq, batch, now_ms).run()
             self._move(cursor, row[0], transcript, done, batch)
         reach("messages.committed")
         return done
@@ -230,6 +232,11 @@ class History:
         messages."""
         with self._database.transaction() as cursor:
             return int(cursor.execute(schema.REPOINT, (new, old, cwd, cwd)).rowcount)
+
+    def newest_said_ms(self, project: str) -> int:
+        """When the newest message of the project that is kept was said (ms); 0 where none is."""
+        with self._database.reading() as cursor:
+            return cursor.execute(schema.NEWEST, (project,)).fetchone()[0] or 0
 
     def counts(self) -> HistoryCounts:
         """How much is kept, for ``status``."""

@@ -17,13 +17,21 @@ from memoryd.sessions.stored import Batch, Event, Keep, Recorded, RollBack, Save
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: How many messages of the session forked from may be missing here before the copy counts as ended.
 _FORK_GAP = 50
+#: How far ahead of the time it is read a message's own time may be, and still be believed.
+_AHEAD_MS = 3600 * 1000
 
 
 class Recording:
     """One batch going into one session's rows."""
 
     def __init__(
-        self, cursor: sqlite3.Cursor, agent: str, session_id: int, last_seq: int, batch: Batch
+        self,
+        cursor: sqlite3.Cursor,
+        agent: str,
+        session_id: int,
+        last_seq: int,
+        batch: Batch,
+        now_ms: int,
     ) -> None:
         self._cursor = cursor
         self._agent = agent
@@ -32,6 +40,7 @@ class Recording:
         #: The message that was said last, as far as this batch tells.
         self._latest = last_seq
         self._batch = batch
+        self._now_ms = now_ms
         self.done = Recorded(last_seq=last_seq)
 
     def run(self) -> Recorded:
@@ -122,13 +131,16 @@ class Recording:
 
     def _add(self, message: Keep, known_as: str, base: bytes | None, ordinal: int | None) -> None:
         total = len(message.parts)
+        at_ms = message.at_ms
+        if at_ms is not None and at_ms > self._now_ms + _AHEAD_MS:
+            at_ms = None  # a wrong clock: when it was said is not known
         for part, text in enumerate(message.parts, 1):
             first = part == 1
             self._last_seq += 1
             row = (
                 *(self._session_id, self._last_seq, known_as if first else f"{known_as}#{part}"),
                 *(part, total, base if first else None, ordinal if first else None),
-                *(self._batch.reading, message.role, text, message.at_ms),
+                *(self._batch.reading, message.role, text, at_ms),
                 *(message.cwd, message.project, message.line_end),
             )
             self._cursor.execute(schema.ADD, row)

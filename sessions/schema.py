@@ -233,6 +233,9 @@ ACTIVE = """
     order by 4 desc, session.id desc
 """
 
+#: When the newest message of a project was said.
+NEWEST = "select max(at_ms) from message where project = ?"
+
 COUNTS = """
     select agent, count(*), sum(kind = 'root'), sum(bad_lines) from session group by agent
     order by agent

@@ -205,3 +205,45 @@ def test_words_forgotten_while_a_plan_waits_are_not_written_in_other_words(
 
     assert world.bodies() == []
     assert world.reasons(job) == ["forgotten"]
+
+
+def test_words_from_a_clock_that_is_ahead_are_of_an_unknown_time(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Else, forgotten, they would be said again later when they are met in another session."""
+    world = World(tmp_path, clock, [tells(RULE)])
+    said = world.transcript("s1")
+    said.at_ms += 40 * 86400 * 1000
+    world.finalize(said.user(SAID))
+    copy = world.transcript("s2")
+    copy.at_ms = said.at_ms
+    store = world.store()
+
+    forget(store, [note.path for note in store.notes()], clock=clock)
+
+    assert again(world, tells(RULE), copy.user(SAID)) == ["forgotten"]
+    assert world.place.history.newest_said_ms(store.key) == 0
+
+
+def test_a_clock_that_was_back_makes_no_news_of_what_was_said_before(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Neither of the same message, read anew, nor of the same words in a session not read yet."""
+    world = World(tmp_path, clock, [tells(RULE)])
+    said, other = world.transcript("s1").user(SAID), world.transcript("s2").user(SAID)
+    world.finalize(said)
+    store = world.store()
+    clock.step(-30 * 86400)
+    forget(
+        store,
+        [note.path for note in store.notes()],
+        clock=clock,
+        spans=lambda path: world.ledger.records.evidence(store.key, path),
+    )
+    clock.step(30 * 86400)
+
+    assert again(world, tells(RULE), other) == ["forgotten"]
+    world.ledger.db.change("delete from cursor")
+    world.ledger.db.change("delete from job")
+    assert again(world, tells(RULE), said.assistant("ok"), trigger="cli") == ["forgotten"]
+    assert world.place.history.newest_said_ms(store.key) > clock.now_ms() - 2 * 3600 * 1000

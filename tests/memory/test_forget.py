@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from store_builders import git, make_store, note_bytes, write_bytes
 
-from memoryd.memory import notes
+from memoryd.memory import forget as module
+from memoryd.memory import notes, seams
 from memoryd.memory.baseline import Baseline
-from memoryd.memory.errors import UsageError
-from memoryd.memory.forget import forget, tells, told, with_versions
+from memoryd.memory.clock import instant_ms
+from memoryd.memory.errors import StoreError, UsageError
+from memoryd.memory.forget import delete_note, forget, tells, told, with_versions
 from memoryd.memory.home import Home
 from memoryd.memory.notes import parse
 from memoryd.memory.store import Store
@@ -130,3 +132,122 @@ def test_a_note_is_asked_about_as_a_whole(home: Home) -> None:
     assert not forgets("x", "Other", ("m1", "nothing else matters at all"))
     assert not forgets("x", "Other", ("m2", "tabs and nothing else"))
     assert not forgets("tabs", "Use tabs.", said=1_001)
+
+
+def test_a_save_while_the_version_before_is_kept_stays(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is an error, and neither a file nor a tombstone has changed."""
+    store = make_store(home, a="One", b="Two")
+    note = store.root / "user/b.md"
+    note.write_text(note.read_text() + "FIRST\n")
+    keep = module.commit_theirs
+
+    def keep_and_save(*values: object) -> str:
+        made = keep(*values)  # type: ignore[arg-type]
+        note.write_text(note.read_text() + "SECOND\n")
+        return made
+
+    monkeypatch.setattr(module, "commit_theirs", keep_and_save)
+    with pytest.raises(StoreError):
+        forget(store, ["user/a.md", "user/b.md"], clock=clock)
+
+    assert note.read_text().endswith("FIRST\nSECOND\n")
+    assert [note.name for note in store.notes()] == ["a", "b"]
+    assert not (store.root / "tombstones.jsonl").exists()
+
+
+def test_a_save_while_the_notes_go_brings_all_back(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that were gone already and the tombstones too."""
+    store = make_store(home, a="One", b="Two")
+    note = store.root / "user/b.md"
+    monkeypatch.setattr(seams, "hook", lambda _: note.write_text("theirs"))
+
+    with pytest.raises(StoreError):
+        forget(store, ["user/a.md", "user/b.md"], clock=clock)
+
+    assert note.read_text() == "theirs"
+    assert (store.root / "user/a.md").exists()
+    assert not (store.root / "tombstones.jsonl").exists()
+
+
+def test_a_version_with_a_secret_goes_only_anyway(home: Home, clock: FakeClock) -> None:
+    """No history may hold it, so no undo could give it back; what comes back says so."""
+    store = make_store(home, a="One")
+    note = store.root / "user/a.md"
+    note.write_text(note.read_text() + "Precious.\npassword: " + "sk-" + "ant-api03-" + "Q7w9" * 12)
+    write_bytes(store, "user/own.md", note.read_bytes())
+
+    for path in ("user/a.md", "user/own.md"):
+        with pytest.raises(UsageError, match=path) as refused:
+            forget(store, [path], clock=clock)
+        assert "--anyway" in refused.value.hint
+        with pytest.raises(UsageError, match=path):
+            delete_note(home, store, path, clock=clock)
+    assert len(store.notes()) == 2
+    assert git(store, "rev-list", "--count", "HEAD") == "1"
+
+    done = forget(store, ["user/a.md"], clock=clock, anyway=True)
+    deleted = delete_note(home, store, "user/own.md", clock=clock, anyway=True)
+
+    assert store.notes() == []
+    assert (done.lost, deleted.lost) == (("user/a.md",), True)
+    assert "Precious" not in git(store, "log", "-p")
+
+
+def test_unreadable_tombstones_refuse_before_anything_goes(home: Home, clock: FakeClock) -> None:
+    """What was forgotten before could not be added to."""
+    store = make_store(home, a="One")
+    (store.root / "tombstones.jsonl").mkdir()
+
+    with pytest.raises(StoreError):
+        forget(store, ["user/a.md"], clock=clock)
+
+    assert [note.name for note in store.notes()] == ["a"]
+
+
+def test_a_clock_that_went_back_dates_no_tombstone_before_what_was_said(
+    home: Home, clock: FakeClock
+) -> None:
+    """It is after the newest commit, the newest tombstone, and what the note and session say."""
+    said = "2026-01-05T09:00:00Z"
+    at = instant_ms(said) or 0
+    store = make_store(home)
+    Baseline(store).commit(
+        [
+            write_bytes(
+                store, "user/a.md", notes.update(note_bytes("user/a.md", "A"), valid_from=said)
+            )
+        ],
+        "Start",
+        now_ms=at - 3600_000,
+    )
+    clock.step(-30 * 86400)
+
+    forget(store, ["user/a.md"], clock=clock)
+    first = Tombstones.of(store)
+    forget(store, [], clock=clock, said=[Forgotten("", ("B",))])
+    forget(store, [], clock=clock, said=[Forgotten("", ("C",))], heard_ms=at + 5_000)
+
+    assert first.forgets("a", "x", newest_user_message_ms=at)
+    assert not first.forgets("a", "x", newest_user_message_ms=at + 1_000)
+    assert Tombstones.of(store).forgets("", "B", newest_user_message_ms=at)
+    assert Tombstones.of(store).forgets("", "C", newest_user_message_ms=at + 5_000)
+
+
+def test_a_date_that_a_person_made_up_moves_no_tombstone(home: Home, clock: FakeClock) -> None:
+    """Else nothing could be said again before it."""
+    store = make_store(home)
+    for name, date in (("a", "2999-01-01T00:00:00Z"), ("b", "soon")):
+        data = note_bytes(f"user/{name}.md", name).replace(
+            b"type: user", f"type: user\nvalid_from: {date}".encode()
+        )
+        Baseline(store).commit(
+            [write_bytes(store, f"user/{name}.md", data)], "Start", now_ms=clock.now_ms()
+        )
+
+    forget(store, ["user/a.md", "user/b.md"], clock=clock)
+
+    assert not Tombstones.of(store).forgets("a", "x", newest_user_message_ms=clock.now_ms() + 1_000)

@@ -122,3 +122,22 @@ def test_parts_said_again_one_by_one_leave_nothing_behind(home: Home) -> None:
 
     assert key.lift(Forgotten("", ("Two.",))).forgets("", "One.")
     assert key.lift(Forgotten("", ("One.",))).data == tombstones.data
+
+
+def test_the_message_it_stands_on_never_lifts_a_tombstone(home: Home) -> None:
+    """Whatever time it carries: a clock was wrong. Another message does."""
+    tombstones = Tombstones.of(make_store(home)).add(GONE, now_ms=1_000)
+    what = Forgotten("tabs-not-spaces")
+
+    assert tombstones.meets(what, said={"m-1": 9_000})
+    assert tombstones.meets(what, said={"m-1": 9_000, "m-2": 900})
+    assert not tombstones.meets(what, said={"m-1": 9_000, "m-2": 1_001})
+
+
+def test_one_more_tombstone_is_never_older_than_the_newest(home: Home) -> None:
+    """The clock went back in between."""
+    tombstones = Tombstones.of(make_store(home)).add(GONE, now_ms=9_000)
+
+    later = tombstones.add(Forgotten("", ("Two.",)), now_ms=1_000)
+
+    assert later.forgets("", "Two.", newest_user_message_ms=9_000)

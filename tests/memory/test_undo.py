@@ -284,3 +284,38 @@ def test_what_undo_takes_away_is_not_learned_again_from_the_same_words(
 
     tombstones = Tombstones.of(store)
     assert tombstones.forgets("other", "Otherwise", [("m1", "words of user/a.md")])
+
+
+def test_a_save_while_the_files_are_written_takes_the_undo_back(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All or nothing: theirs stands, and the file that was written is as before."""
+    store = make_store(home, a="One", b="Two")
+    for name in "ab":
+        write_note(store, f"user/{name}.md", "Of the job")
+    trailers = [("Memoryd-Job", "job-12345678")]
+    Baseline(store).commit(["user/a.md", "user/b.md"], "Job", trailers, now_ms=clock.now_ms())
+    head = Baseline(store).head()
+    monkeypatch.setattr(seams, "hook", lambda _: write_note(store, "user/b.md", "Precious"))
+
+    with pytest.raises(UndoConflict, match=r"b\.md"):
+        undo(home, "job-12345678", clock=clock)
+
+    assert [note.body for note in store.notes()] == ["Of the job", "Precious"]
+    assert Baseline(store).head() == head
+
+
+def test_a_save_while_a_new_note_is_taken_away_stands(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the one that was gone already is back."""
+    store = make_store(home)
+    paths = [write_note(store, f"user/{name}.md", name) for name in "ab"]
+    trailers = [("Memoryd-Job", "job-12345678")]
+    Baseline(store).commit(paths, "Job", trailers, now_ms=clock.now_ms())
+    monkeypatch.setattr(seams, "hook", lambda _: write_note(store, "user/b.md", "Precious"))
+
+    with pytest.raises(UndoConflict, match=r"b\.md"):
+        undo(home, "job-12345678", clock=clock)
+
+    assert [note.body for note in store.notes()] == ["a", "Precious"]

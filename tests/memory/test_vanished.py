@@ -452,3 +452,24 @@ def test_a_file_that_may_not_be_read_is_never_a_deletion(
 
     assert outcome == EditsOutcome(unreadable=("user/a.md",))
     assert [each.path for each in store.unreadable()] == ["user/a.md"]
+
+
+def test_what_a_person_puts_back_meanwhile_is_not_written_over(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Theirs stands, and is not told to be put back."""
+    store = make_store(home, a="One", b="Two")
+    for name in "ab":
+        (store.root / f"user/{name}.md").unlink()
+    show = Baseline.show
+
+    def show_late(self: Baseline, commit: str, path: str) -> bytes | None:
+        found = show(self, commit, path)
+        if path == "user/b.md":
+            write_bytes(store, path, b"theirs")
+        return found
+
+    monkeypatch.setattr(Baseline, "show", show_late)
+
+    assert put_back(store) == ("user/a.md",)
+    assert store.read("user/b.md") == b"theirs"
