@@ -67,7 +67,7 @@ def forget(
     if not (notes or candidates or statement):
         say(values, "nothing tells that", as_json)
         return
-    said = list(_said(candidates, statement))
+    said = list(_said(ledger, store, candidates, statement))
     done = _do(ledger, store, notes, said, anyway)
     ledger.forget_candidates(each.id for each in candidates)
     undo = None if done.lost else done.id
@@ -110,12 +110,25 @@ def _do(
     return done
 
 
-def _said(candidates: Iterable[KeptCandidate], statement: str | None) -> Iterable[Forgotten]:
+def _said(
+    ledger: Ledger, store: Store, candidates: Iterable[KeptCandidate], statement: str | None
+) -> Iterable[Forgotten]:
+    """What is said by no note. A merge says nothing that the notes it names do not."""
+    from memoryd.jobs.reviewing import waiting
+    from memoryd.memory.proposals import MergeProposal
     from memoryd.memory.tombstones import Forgotten
+
+    merges = {
+        each.id
+        for each in waiting(ledger, store.key)
+        if isinstance(each.proposed.proposal, MergeProposal)
+    }
 
     if statement and statement.strip():
         yield Forgotten("", (statement,))
     for each in candidates:
+        if each.id in merges:
+            continue
         spans = tuple((message, span) for message, _, span in each.evidence)
         yield Forgotten("", (each.statement,), spans)
 
@@ -156,9 +169,13 @@ def _candidates(
     statement: str | None,
 ) -> list[KeptCandidate]:
     """What waits in review and says the same as the notes or the texts."""
-    from memoryd.memory.forget import told
+    from memoryd.jobs.reviewing import waiting
+    from memoryd.memory.forget import proposes, told
     from memoryd.memory.known import says_same
     from memoryd.memory.text import statement_key
+
+    proposed = {each.id: each.proposed.proposal for each in waiting(ledger, store.key)}
+    texts = [text for text in (matching, statement) if text and text.strip()]
 
     def meant(each: KeptCandidate) -> bool:
         key = statement_key(each.statement)
@@ -166,6 +183,7 @@ def _candidates(
             any(each.path == note.path or says_same(note, each.statement) for note in notes)
             or bool(matching and told(each.statement, matching))
             or bool(statement and key == statement_key(statement))
+            or (each.id in proposed and proposes(proposed[each.id], notes, texts))
         )
 
     return [each for each in ledger.records.in_review(store.key) if meant(each)]

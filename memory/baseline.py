@@ -308,13 +308,16 @@ class Baseline:
         found = self._commits("--max-count=1", head, "--", path)
         return found[0].author if found else None
 
+    def committed_at_ms(self, path: str) -> int:
+        """When ``path`` was committed last (ms); 0 when it was never in the memory."""
+        head = self.head()
+        found = self._commits("--max-count=1", head, "--", path) if head else []
+        return found[0].at_ms if found else 0
+
     def touched_since(self, path: str, since_ms: int) -> bool:
         """Whether a commit of that second or later changed ``path``."""
-        head = self.head()
-        if head is None:
-            return False
-        found = self._commits("--max-count=1", head, "--", path)
-        return bool(found) and found[0].at_ms >= since_ms // 1000 * 1000
+        at_ms = self.committed_at_ms(path)
+        return bool(at_ms) and at_ms >= since_ms // 1000 * 1000
 
     def paths_of(self, commit: str) -> list[str]:
         """The files of memory that ``commit`` changed."""

@@ -81,7 +81,7 @@ def commit_person_edits(
         baseline.ensure()
         found = look(baseline, now_ms, planned)
         if not accept_vanished:
-            require_no_mass(store, len(found.gone) + len(found.emptied), found.known)
+            require_no_mass(store, _accidents(baseline, found), found.known)
         forgotten = [
             path for path in found.gone if accept_vanished or is_still(store, path, now_ms)
         ]
@@ -184,8 +184,27 @@ def require_not_held(
     gone = sum(1 for path in known if path not in here or not _has_bytes(store, path))
     if is_mass(gone, len(known)):
         found = look(baseline, now_ms, planned())
-        require_no_mass(store, len(found.gone) + len(found.emptied), found.known)
+        require_no_mass(store, _accidents(baseline, found), found.known)
     return None
+
+
+def _accidents(baseline: Baseline, found: Found) -> int:
+    """How many notes are gone or became empty, and no tombstone since then says it was meant.
+
+    One does where a person forgot them and the machine went down half way.
+    """
+    gone = len(found.gone) + len(found.emptied)
+    if baseline.store.is_profile or not is_mass(gone, len(found.known.keys() - {TOMBSTONES})):
+        return gone
+    tombstones = Tombstones.of(baseline.store)
+    contents = baseline.contents({found.known[path] for path in found.gone})
+    return gone - sum(
+        tombstones.covers(
+            Forgotten.of_file(path, contents[found.known[path]]),
+            since_ms=baseline.committed_at_ms(path),
+        )
+        for path in (found.gone if tombstones.data else ())
+    )
 
 
 def _has_bytes(store: Store, path: str) -> bool:

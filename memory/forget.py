@@ -18,11 +18,15 @@ from memoryd.memory.errors import NoteError, StoreError, UsageError
 from memoryd.memory.home import Home
 from memoryd.memory.ids import uuid7
 from memoryd.memory.notes import ARCHIVE, Note, parse
+from memoryd.memory.proposals import MergeProposal, Proposal
 from memoryd.memory.store import TOMBSTONES, Store
-from memoryd.memory.text import fold, words
+from memoryd.memory.text import fold, statement_key, words
 from memoryd.memory.theirs import commit_theirs, has_secret
 from memoryd.memory.together import Rewrite, write_together
 from memoryd.memory.tombstones import Forgotten, Span, Tombstones
+
+#: From so many words on, a line of a note is known for its own wherever it stands.
+_OWN_WORDS = 4
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,32 @@ def told(whole: str, text: str) -> bool:
     return bool(wanted) and (
         wanted in fold(whole).casefold() or (bool(asked) and asked <= set(words(whole)))
     )
+
+
+def proposes(proposal: Proposal, notes: Iterable[Note], texts: Iterable[str] = ()) -> bool:
+    """Whether what waits in review rests on one of ``notes``, or would write words of it.
+
+    ``texts`` are words that are to be in nothing that is written. A short line that many notes
+    share is none of the words of one.
+    """
+    written = _written(proposal)
+    whole = statement_key(written)
+    named = {proposal.into, *proposal.supersedes} if isinstance(proposal, MergeProposal) else set()
+    return any(told(written, text) for text in texts) or any(
+        note.path in named or any(key in whole for key in _own_words(note)) for note in notes
+    )
+
+
+def _written(proposal: Proposal) -> str:
+    if isinstance(proposal, MergeProposal):
+        return f"{proposal.description}\n{proposal.content}"
+    note = proposal.note
+    return "\n".join((proposal.statement, *((note.description, note.content) if note else ())))
+
+
+def _own_words(note: Note) -> set[str]:
+    keys = {statement_key(text) for text in (note.description, note.body, *note.body.splitlines())}
+    return {key for key in keys if len(words(key)) >= _OWN_WORDS}
 
 
 def _superseded_by(old: Note, new: Note) -> bool:

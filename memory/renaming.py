@@ -66,24 +66,34 @@ def rename_note(
         baseline.ensure()
         heads.refresh(whole=True)
         head = named(heads.named(name), name)
-        path = _new_path(heads, head, wanted)
+        path = _new_path(store, heads, head, wanted)
         change = Change(baseline, clock.now_ms(), planned)
         renamed = _rename(change, heads, head, wanted, path)
         heads.saved(change.paths)
     return renamed
 
 
-def _new_path(heads: Heads, head: Head, name: str) -> str:
+def _new_path(store: Store, heads: Heads, head: Head, name: str) -> str:
     if not head.readable:
         raise unreadable(head)
+    path = f"{head.type}/{file_name(name)}"
+    own = {head.path, path} if _is_begun(store, head, name, path) else {head.path}
     for each in heads.named(name):
-        if each.key == name_key(name) and each.path != head.path:
+        if each.key == name_key(name) and each.path not in own:
             raise UsageError(
                 f"{each.type}/{each.name} has this name", hint="choose another, or delete that one"
             )
-    path = f"{head.type}/{file_name(name)}"
-    require_free_file((each for each in heads.at(path) if each.path != head.path), path, name)
+    require_free_file((each for each in heads.at(path) if each.path not in own), path, name)
     return path
+
+
+def _is_begun(store: Store, head: Head, name: str, path: str) -> bool:
+    """Whether a rename that died has written its new file: as this one would write it."""
+    data, there = store.read(head.path), store.read(path)
+    if data is None or there is None or path == head.path:
+        return False
+    renamed = notes.update(data, name=name)
+    return there in (renamed, relink(renamed, path, head.name, name))
 
 
 def _rename(change: Change, heads: Heads, head: Head, name: str, path: str) -> Renamed:

@@ -25,7 +25,7 @@ from memoryd.memory.clock import Clock
 from memoryd.memory.drafting import Stock, derived, draft
 from memoryd.memory.edits import moment, write_tombstones
 from memoryd.memory.errors import UsageError
-from memoryd.memory.facts import Checked, EvidenceSpan, Fact
+from memoryd.memory.facts import Checked, EvidenceSpan, Fact, NoteDraft
 from memoryd.memory.ids import uuid7
 from memoryd.memory.merging import Text, loss, merge_operations
 from memoryd.memory.notes import ARCHIVE, Note
@@ -34,6 +34,7 @@ from memoryd.memory.policy import Candidate, Judged, reason_text
 from memoryd.memory.proposals import FactProposal, MergeProposal, Proposal
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.store import Store
+from memoryd.memory.text import statement_key
 from memoryd.memory.tombstones import Forgotten, Tombstones
 
 _CANDIDATE = "Memoryd-Candidate"
@@ -178,12 +179,33 @@ def _apply_merge(change: Change, proposed: Proposed, proposal: MergeProposal) ->
     )
     met = {proposal.into, *(each.path for each in operations if each.content is None)}
     merged = [notes.parse(change.read(path) or b"", path) for path in sorted(met)]
+    _require_unforgotten(store, proposal, merged)
     if lost := loss(merged, Text(proposal.description, proposal.content)):
         raise UsageError(
             f"the notes were changed since: {reason_text(lost)}",
             hint="`memoryd memory reject` drops it; the next consolidation looks at them anew",
         )
     return _carry_out(change, proposed, operations, proposal.into, "Merge into")
+
+
+def _require_unforgotten(store: Store, proposal: MergeProposal, merged: list[Note]) -> None:
+    """Raise ``UsageError`` where the text may hold words that were forgotten since.
+
+    Those of a note it names that was, and those that no note it still merges says.
+    """
+    tombstones = Tombstones.of(store)
+    text = Forgotten.of_note(NoteDraft("project", "", proposal.description, proposal.content))
+    said = {statement_key(one) for note in merged for one in Forgotten.of_note(note).statements}
+    added = tuple(one for one in text.statements if statement_key(one) not in said)
+    gone = {proposal.into, *proposal.supersedes} - {note.path for note in merged}
+    names = [path.rpartition("/")[2].removesuffix(".md") for path in gone]
+    if tombstones.meets(Forgotten("", added)) or any(
+        tombstones.forgets(name, "") for name in names
+    ):
+        raise UsageError(
+            "a part of what it merges was forgotten since",
+            hint="`memoryd memory reject` drops it; the next consolidation looks at the rest anew",
+        )
 
 
 def _carry_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from memoryd.jobs.reviewing import (
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.errors import UsageError
+from memoryd.memory.forget import forget
 from memoryd.memory.notes import new_note, parse
-from memoryd.memory.proposals import MergeProposal, to_json
+from memoryd.memory.proposals import MergeProposal, from_json, to_json
 from memoryd.memory.testing import FakeClock
-from memoryd.memory.tombstones import Tombstones
+from memoryd.memory.tombstones import Forgotten, Tombstones
 from memoryd.memory.undo import undo
 
 PNPM = "We use pnpm 9 for packages in this repository"
@@ -492,3 +494,44 @@ def test_an_ending_that_no_candidate_has_is_refused(
         find(world.ledger, typed)
 
     assert "memory review" in raised.value.hint
+
+
+@pytest.mark.parametrize("of", ["a note it merges", "words of it"])
+def test_a_merge_keeps_no_forgotten_words(tmp_path: Path, clock: FakeClock, of: str) -> None:
+    """Neither of a note that was forgotten since, nor a line that no note says any more."""
+    world = propose_merge(tmp_path, clock)
+    store = world.store()
+    rows = world.ledger.db.rows("select draft from candidate")
+    merge = from_json(str(rows[0][0]))
+    assert isinstance(merge, MergeProposal)
+    more = replace(
+        merge, supersedes=(*merge.supersedes, "project/zed.md"), content=f"{MERGED}\n\nZed!"
+    )
+    with world.ledger.db.writing():
+        world.ledger.db.change("update candidate set draft = :draft", draft=to_json(more))
+    if of == "words of it":
+        forget(store, [], clock=clock, said=[Forgotten("", ("Zed!",))])
+    else:
+        put(world, "project/zed.md", b"---\nname: zed\n---\nThe secret of Zed, told otherwise.\n")
+        forget(store, ["project/zed.md"], clock=clock)
+
+    with pytest.raises(UsageError, match="forgotten since") as raised:
+        apply(world)
+
+    assert "memory reject" in raised.value.hint
+    assert len(world.bodies()) == 2
+    assert reject(world).state == "rejected"
+
+
+def test_a_merge_says_what_its_notes_still_say(tmp_path: Path, clock: FakeClock) -> None:
+    """A line that was forgotten with another note is still theirs."""
+    world = propose_merge(tmp_path, clock)
+    forget(world.store(), [], clock=clock, said=[Forgotten("", ("The lock file is committed.",))])
+    rows = world.ledger.db.rows("select draft from candidate")
+    text = str(rows[0][0]).replace(
+        "The lock file is committed, always.", "\\nThe lock file is committed."
+    )
+    with world.ledger.db.writing():
+        world.ledger.db.change("update candidate set draft = :draft", draft=text)
+
+    assert apply(world).state == "applied"

@@ -9,10 +9,13 @@ from memoryd.memory import forget as module
 from memoryd.memory import notes, seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import instant_ms
-from memoryd.memory.errors import StoreError, UsageError
-from memoryd.memory.forget import delete_note, forget, tells, told, with_versions
+from memoryd.memory.edits import commit_person_edits, require_not_held
+from memoryd.memory.errors import StoreError, StoreHeld, UsageError
+from memoryd.memory.facts import Relation
+from memoryd.memory.forget import delete_note, forget, proposes, tells, told, with_versions
 from memoryd.memory.home import Home
 from memoryd.memory.notes import parse
+from memoryd.memory.proposals import FactProposal, MergeProposal, Proposal
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
 from memoryd.memory.tombstones import Forgotten, Tombstones
@@ -251,3 +254,73 @@ def test_a_date_that_a_person_made_up_moves_no_tombstone(home: Home, clock: Fake
     forget(store, ["user/a.md", "user/b.md"], clock=clock)
 
     assert not Tombstones.of(store).forgets("a", "x", newest_user_message_ms=clock.now_ms() + 1_000)
+
+
+@pytest.mark.parametrize("files", [0, 1, 3, 5])
+def test_a_crash_between_the_tombstones_and_the_files_tells_what_was_meant(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """After any file: what is gone was forgotten and holds no store; no word of it is lost."""
+    names = "abcdefg"
+    store = make_store(home, **{name: name * 9 for name in names})
+    left = iter(range(files))
+
+    def die(_: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(seams, "hook", die)
+    with pytest.raises(KeyboardInterrupt):
+        paths = [f"user/{name}.md" for name in names[:-1]]
+        forget(store, paths, clock=clock, said=[Forgotten("", ("Never say zebra.",))])
+    monkeypatch.undo()
+    clock.advance(10**9)
+    require_not_held(store, now_ms=clock.now_ms())
+    outcome = commit_person_edits(store, now_ms=clock.now_ms())
+
+    assert len(outcome.forgotten) == files
+    tombstones = Tombstones.of(store)
+    assert all(tombstones.forgets(name, "x") for name in names[:-1])
+    assert tombstones.forgets("", "Never say zebra.")
+    assert not tombstones.forgets("g", "g" * 9)
+
+
+def test_a_tombstone_from_before_makes_no_accident_a_wish(home: Home, clock: FakeClock) -> None:
+    """The notes were written again since: that they are all gone at once is held."""
+    store = make_store(home, a="One", b="Two", c="Three")
+    paths = [f"user/{name}.md" for name in "abc"]
+    forget(store, paths, clock=clock)
+    kept = store.read("tombstones.jsonl") or b""
+    clock.advance(3600)
+    for name in "abc":
+        write_bytes(store, f"user/{name}.md", note_bytes(f"user/{name}.md", "New"))
+    Baseline(store).commit(paths, "Again", now_ms=clock.now_ms() + 10**12)
+    write_bytes(store, "tombstones.jsonl", kept)
+    for path in paths:
+        (store.root / path).unlink()
+
+    with pytest.raises(StoreHeld):
+        commit_person_edits(store, now_ms=clock.now_ms() + 10**12)
+
+
+MERGE = MergeProposal("user/a.md", ("user/b.md",), "About", "One.\nThe port of Zed is 8443.")
+
+
+@pytest.mark.parametrize(
+    ("proposal", "path", "body", "rests"),
+    [
+        (MERGE, "user/a.md", "Other", True),
+        (MERGE, "user/b.md", "Other", True),
+        (MERGE, "user/c.md", "Other\n\nThe port of Zed is 8443.", True),
+        (MERGE, "user/c.md", "One.", False),
+        (FactProposal("The port of Zed is 8443 now.", "project", None, Relation("new"), None),
+         "user/c.md", "The port of Zed is 8443", True),
+    ],
+)  # fmt: skip
+def test_what_a_proposal_rests_on(proposal: Proposal, path: str, body: str, rests: bool) -> None:
+    """The notes it merges, and the own words of any note; not a line that many share."""
+    note = parse(note_bytes(path, body), path)
+
+    assert proposes(proposal, [note]) is rests
+    assert proposes(proposal, [], ["zed 8443"])
+    assert not proposes(proposal, [], ["zebra"])

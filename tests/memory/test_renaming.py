@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from store_builders import git, make_store, write_bytes
+from store_builders import git, make_store, note_bytes, write_bytes
 
+from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.errors import NoteError, UsageError
 from memoryd.memory.home import Home
@@ -189,3 +190,32 @@ def test_names_of_any_letters_are_relinked(old: str) -> None:
     data = relink(f"---\nname: x\n---\n[[{old}]] [[axb]]\n".encode(), "user/x.md", old, r"\1")
 
     assert data == b"---\nname: x\n---\n[[\\1]] [[axb]]\n"
+
+
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_a_rename_that_died_is_finished_by_the_next(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """The file it had written is its own, as the old one was; undo takes all of it back."""
+    for name, body in (("a", "One, see [[a]]"), ("b", "See [[a]]"), ("c", "And [[a]]")):
+        put(store, f"project/{name}.md", note_bytes(f"project/{name}.md", body).decode())
+    before = {path: store.read(path) for path in store.paths()}
+    left = iter(range(files - 1))
+
+    def die(_: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(seams, "hook", die)
+    with pytest.raises(KeyboardInterrupt):
+        rename_note(store, "a", "q", clock=clock)
+    monkeypatch.undo()
+
+    done = rename_note(store, "a", "q", clock=clock)
+
+    assert not (store.root / "project/a.md").exists()
+    assert Baseline(store).last_author("project/q.md") == "memoryd"
+    assert b"[[q]]" in (store.read("project/q.md") or b"")
+    if files == 1:
+        undo(store.home, done.id, clock=clock)
+        assert {path: store.read(path) for path in before} == before
