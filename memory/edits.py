@@ -8,11 +8,12 @@ otherwise: the store is held. A file that matches a plan is ours, whoever finds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline
+from memoryd.memory.clock import instant_ms
 from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
 from memoryd.memory.found import Found, is_still, look
@@ -27,6 +28,9 @@ STILL_MS = 60_000
 
 #: How far ahead of the clock and the history a note's own date may be.
 _NEAR_MS = 24 * 3600 * 1000
+
+#: How long after the time in its header a note that was saved is on disk.
+_SAVED_WITHIN_MS = 2_000
 
 #: The (message id, exact words) a note at a path stands on, as far as they are known.
 SpansOf = Callable[[str], Iterable[Span]]
@@ -90,7 +94,13 @@ def commit_person_edits(
         files = found.edits | dict.fromkeys(forgotten) | moved
         if not store.is_profile:
             files |= _tombstones(baseline, found, forgotten, spans, now_ms)
-        made = commit_theirs(baseline, files, now_ms) if files else None
+        ours = _unfinished(baseline, found, files) if baseline.head() else {}
+        made = None
+        if ours:
+            subject = f"Save {', '.join(list(ours)[:3])}"
+            made = baseline.commit(ours, subject, author="memoryd", now_ms=now_ms)
+            files = {path: data for path, data in files.items() if path not in ours}
+        made = commit_theirs(baseline, files, now_ms) if files else made
         if made:
             seams.reach("store.committed")
             store.refresh_index()
@@ -103,6 +113,34 @@ def commit_person_edits(
         tuple(found.secret),
         tuple(found.unreadable),
     )
+
+
+def _unfinished(
+    baseline: Baseline, found: Found, files: Mapping[str, bytes | None]
+) -> dict[str, bytes | None]:
+    """The new notes of a save that died before its commit: ours, not the person's.
+
+    Such a file was written in the very second that its header says it was created and its words
+    hold from, and nobody touched it since.
+    """
+    moved = {each.to for each in found.moved}
+    return {
+        path: data
+        for path, data in files.items()
+        if path not in found.known and path not in moved and _is_as_created(baseline, path, data)
+    }
+
+
+def _is_as_created(baseline: Baseline, path: str, data: bytes | None) -> bool:
+    if data is None or path == TOMBSTONES:
+        return False
+    try:
+        note = parse(data, path)
+        created = instant_ms(note.created) if note.created == note.valid_from else None
+    except (NoteError, ValueError):  # a person's own header
+        return False
+    written_ms = baseline.store.changed_at_ms(path)[0]
+    return created is not None and 0 <= written_ms - created < _SAVED_WITHIN_MS
 
 
 def _with_names(baseline: Baseline, found: Found) -> tuple[Moved, ...]:

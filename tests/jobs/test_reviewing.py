@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from world import SECRET, Stopped, World, answer, fact
 
+from memoryd.cli.forget import forget as cli_forget
+from memoryd.cli.memory import delete as cli_delete
 from memoryd.jobs import candidates
 from memoryd.jobs.reviewing import (
     Decided,
@@ -535,3 +539,41 @@ def test_a_merge_says_what_its_notes_still_say(tmp_path: Path, clock: FakeClock)
         world.ledger.db.change("update candidate set draft = :draft", draft=text)
 
     assert apply(world).state == "applied"
+
+
+def test_forgetting_a_note_drops_the_merges_that_rest_on_it(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """They said nothing of their own: the tombstones are the note's alone."""
+    world = propose_merge(tmp_path, clock)
+    candidate = only(world)
+    place = ("--home", str(world.home.root), "--project", world.store().key)
+
+    done = CliRunner().invoke(cli_forget, ["lock", "--json", *place])
+
+    assert [each["id"] for each in json.loads(done.output)["candidates"]] == [candidate.id]
+    assert state(world, candidate.id)[0] == "ignored"
+    assert world.ledger.db.rows("select draft from candidate") == [(None,)]
+    tombstones = Tombstones.of(world.store())
+    assert tombstones.forgets("", "The lock file is committed.")
+    assert not tombstones.forgets("", candidate.statement)
+
+
+def test_a_version_with_a_secret_is_forgotten_anyway_and_no_undo_is_promised(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Without the option nothing is gone, and the error names the file."""
+    world = propose_merge(tmp_path, clock)
+    note = world.store().root / "project/lock.md"
+    note.write_text(note.read_text() + SECRET)
+    place = ("--home", str(world.home.root), "--project", world.store().key)
+
+    for command in (cli_forget, cli_delete):
+        refused = CliRunner().invoke(command, ["lock", *place])
+        assert isinstance(refused.exception, UsageError)
+        assert "project/lock.md" in refused.exception.message
+        assert note.exists()
+    done = CliRunner().invoke(cli_forget, ["lock", "--anyway", "--json", *place])
+
+    assert json.loads(done.output)["undo"] is None
+    assert not note.exists()

@@ -17,10 +17,12 @@ from store_builders import (
 from memoryd.memory import seams
 from memoryd.memory.apply import apply_plan
 from memoryd.memory.baseline import Baseline
+from memoryd.memory.clock import iso
 from memoryd.memory.edits import EditsOutcome, commit_person_edits, put_back
 from memoryd.memory.errors import StoreBusy, StoreHeld
 from memoryd.memory.files import sha256
 from memoryd.memory.home import Home
+from memoryd.memory.notes import new_note
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
 from memoryd.memory.tombstones import Tombstones
@@ -264,3 +266,27 @@ def test_a_note_deleted_by_hand_is_not_learned_again_from_the_same_words(
     tombstones = Tombstones.of(store)
     assert tombstones.forgets("other", "Put differently", [("m1", "use one")])
     assert not tombstones.forgets("other", "Put differently", [("m1", "use two")])
+
+
+@pytest.mark.parametrize(("later_s", "author"), [(1, "memoryd"), (30, "person"), (-5, "person")])
+def test_a_save_that_died_before_its_commit_stays_ours(
+    home: Home, clock: FakeClock, later_s: int, author: str
+) -> None:
+    """Unless a person touched the file since; the other news is theirs."""
+    store = make_store(home, z="Z")
+    now = iso(clock.now_ms())
+    data = new_note(
+        name="a", description="A", type="user", body="Words.", created=now, valid_from=now
+    )
+    write_bytes(store, "user/a.md", data)
+    write_note(store, "user/own.md", "Mine")
+    age(store, "user/a.md", clock, -later_s)
+    age(store, "user/own.md", clock, 61)
+    clock.advance(10**9)
+
+    outcome = look(store, clock)
+
+    assert set(outcome.edited) == {"user/a.md", "user/own.md"}
+    assert Baseline(store).last_author("user/a.md") == author
+    assert Baseline(store).last_author("user/own.md") == "person"
+    assert Baseline(store).changed_paths() == []
