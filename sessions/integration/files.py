@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.memory.errors import IntegrationError
+from memoryd.memory.exchange import take_away
 from memoryd.memory.files import make_directory, read_or_none, sha256, sync_directory, write_atomic
 from memoryd.memory.home import Home
 
@@ -113,14 +114,15 @@ def _target(path: Path) -> Path:
 
 
 def _write(settings: Settings, data: bytes | None) -> bool:
-    def still() -> bool:
-        return read_or_none(settings.path) == settings.data
+    def still(place: Path) -> bool:
+        return read_or_none(place) == settings.data
 
     if data is not None:
         return write_atomic(settings.path, data, still=still, mode=settings.mode)
-    if not still():
+    if read_or_none(settings.path) is None:
+        return settings.data is None
+    if not take_away(settings.path, still):
         return False
-    settings.path.unlink(missing_ok=True)
     sync_directory(settings.path.parent)
     return True
 
