@@ -23,7 +23,7 @@ from pathlib import Path
 
 from memoryd.jobs import statements as sql
 from memoryd.jobs.ledger import Ledger
-from memoryd.memory import joining
+from memoryd.memory import joining, seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config
@@ -160,6 +160,7 @@ class Merger:
         before = record(self.home, project).merged_into
         record(self.home, into)
         merge_identity(self.home, project.key, into.key)
+        seams.reach("project.merging")
         try:
             # A job claimed before this line may have looked before it, and runs; one claimed after
             # it lands in the other project.

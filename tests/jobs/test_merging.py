@@ -249,6 +249,25 @@ def test_a_merge_is_refused_while_a_job_works_on_either(two: Two) -> None:
     two.merge()
 
 
+def test_a_job_that_began_meanwhile_refuses_the_merge_and_leaves_two_projects(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have looked before the home said where the memory is."""
+    two.keep(0, tabs="Use tabs.")
+    two.world.enqueue(two.world.transcript("s1", cwd=Path(two.one.path)), cwd=two.one.path)
+
+    def claim(reached: str) -> None:
+        if reached == "project.merging":
+            two.world.ledger.claim("worker")
+
+    with monkeypatch.context() as patched, pytest.raises(StoreBusy):
+        patched.setattr(seams, "hook", claim)
+        two.merge()
+
+    assert two.bodies(0) == {"tabs": "Use tabs."}
+    assert Resolver(two.world.home).resolve(two.one.path) == two.one
+
+
 def test_a_merge_is_refused_while_a_plan_stands(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be written into a store that nobody reads."""
     two.keep(0, tabs="Use tabs.")
