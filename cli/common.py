@@ -18,6 +18,7 @@ from memoryd.memory.home import Home
 if TYPE_CHECKING:
     from memoryd.jobs.ledger import Ledger
     from memoryd.memory.config import Config
+    from memoryd.memory.projects import Resolver
     from memoryd.memory.store import Store
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -56,24 +57,30 @@ def project_option(command: _Command) -> _Command:
     )(command)
 
 
-def store_of(home: Home, project: str | None, *, written: bool = False) -> Store:
-    """The store of the project named by a directory or a key, or of the current directory.
-
-    ``written``: it is about to be, so the home notes which directory that is.
-    """
-    from memoryd.memory import log
-    from memoryd.memory.projects import Resolver
+def store_of(home: Home, project: str | None) -> Store:
+    """The store of the project named by a directory or a key, or of the current directory."""
     from memoryd.memory.store import Store
 
-    log.configure(quiet=True)
     if project and _is_key(home, project):
         return Store.for_project(home, project)
-    directory = absolute(project) if project else Path.cwd()
-    resolver = Resolver(home, configuration(home).projects.worktrees)
-    found = resolver.resolve(os.fspath(directory))
-    if written:
-        resolver.remember([found.key])
-    return Store.for_project(home, found.key)
+    return Store.for_project(home, _resolver(home).resolve(_directory(project)).key)
+
+
+def record_project(home: Home, project: str | None) -> None:
+    """Have the home note which directory a project is in, once its store has been written."""
+    if not (project and _is_key(home, project)):
+        resolver = _resolver(home)
+        resolver.remember([resolver.resolve(_directory(project)).key])
+
+
+def _resolver(home: Home) -> Resolver:
+    from memoryd.memory.projects import Resolver
+
+    return Resolver(home, configuration(home).projects.worktrees)
+
+
+def _directory(project: str | None) -> str:
+    return os.fspath(absolute(project) if project else Path.cwd())
 
 
 def _is_key(home: Home, project: str) -> bool:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import home_option, json_option, open_queue, project_option, say, store_of
+from memoryd.cli.common import (
+    home_option,
+    json_option,
+    open_queue,
+    project_option,
+    record_project,
+    say,
+    store_of,
+)
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -57,7 +65,7 @@ def save(
     from memoryd.memory.saving import save_note, told
 
     home.prepare()
-    store = store_of(home, project, written=True)
+    store = store_of(home, project)
     saved = save_note(
         store,
         type=type_,
@@ -71,6 +79,8 @@ def save(
         clock=SystemClock(),
         planned=_planned(home),
     )
+    if saved.written:
+        record_project(home, project)
     text = told(saved)
     if saved.id:
         text += f" `memoryd memory undo {saved.id[-8:]}` takes it back."

@@ -291,7 +291,6 @@ def _as_merged(attempt: _Attempt, message: StoredMessage) -> StoredMessage:
 def _apply(attempt: _Attempt, plan: Plan) -> None:
     """Write what the plan says and advance: the only place where a slice reaches the stores."""
     place = attempt.place
-    _remember_projects(attempt, plan)
     planned = place.ledger.records.planned_contents()
     applied = apply_plan(
         place.home,
@@ -302,6 +301,7 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
         statement=place.ledger.records.statement,
         wait_seconds=WRITER_WAIT_SECONDS,
     )
+    _remember_projects(attempt, plan)
     fates = _with_sharers(place.ledger.records.candidates(plan.job), plan, applied.fates())
     place.ledger.advance(attempt.job, plan.scope, outcome=None, **fates)
 
@@ -327,7 +327,7 @@ def _with_sharers(
 
 
 def _remember_projects(attempt: _Attempt, plan: Plan) -> None:
-    """Have each store that is written say whose it is: a long key does not hold its path.
+    """Have each store that was written say whose it is: a long key does not hold its path.
 
     A plan that another process left is settled before anything was resolved: its messages say it.
     """

@@ -157,6 +157,8 @@ class Merger:
         now = self.clock.now_ms()
         merge_id = uuid7(now)
         backup = self._back_up(merge_id, decided)
+        for each in (decided.source, decided.target):
+            Baseline(each).ensure()  # who a project is comes only with a history
         before = record(self.home, project).merged_into
         record(self.home, into)
         merge_identity(self.home, project.key, into.key)

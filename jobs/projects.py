@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from memoryd.memory.baseline import Baseline
 from memoryd.memory.config import Config
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
@@ -32,6 +33,10 @@ from memoryd.sessions.history import History
 
 #: Repositories that are asked who they are when some project is gone from its place.
 _LOOKED_AT = 200
+
+
+#: How long a person is kept waiting for a writer lock.
+WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Projects:
         if not directory.is_dir():
             raise UsageError(f"there is no directory {directory}", hint="name the new one")
         there = self._resolve(directory)
-        said = identity(self.home, project.key) or record(self.home, project)
+        said = identity(self.home, project.key) or self._recorded(project)
         if there.key != project.key:
             if is_known(self.home, there.key):
                 raise UsageError(
@@ -129,6 +134,13 @@ class Projects:
         if there.key != project.key:
             messages = self.history.repoint_project(there.key, project.key)
         return Moved(project.key, said.path, there.path, messages)
+
+    def _recorded(self, project: Project) -> Identity:
+        """Who a project is comes only with a history: one that has none gets one."""
+        store = Store.for_project(self.home, project.key)
+        with store.writer_lock(WAIT_SECONDS):
+            Baseline(store).ensure()
+        return record(self.home, project)
 
     def _resolve(self, directory: Path) -> Project:
         return Resolver(self.home, self._worktrees).resolve(str(directory))

@@ -39,8 +39,8 @@ def make_project(home: Home, place: Path, **notes: str) -> str:
     """A recorded project in ``place`` with these notes; its key."""
     place.mkdir(exist_ok=True)
     found = Resolver(home).resolve(str(place))
-    record(home, found)
     make_store(home, found.key, **notes)
+    record(home, found)
     return found.key
 
 

@@ -18,7 +18,7 @@ from test_projects import git, make_repository
 
 from memoryd.memory.home import Home
 from memoryd.memory.identities import merge_identity
-from memoryd.memory.projects import Project, Resolver, identity, move, project_key
+from memoryd.memory.projects import Project, Resolver, identities, identity, move, project_key
 
 
 def written(home: Home, path: Path | str) -> Project:
@@ -276,7 +276,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(steps=STEPS)
 def test_write_then_read_always_meet(steps: list[tuple[str, str, str]]) -> None:
     """Whatever is made, moved and deleted: one directory has one key however it is reached, two
@@ -287,6 +287,8 @@ def test_write_then_read_always_meet(steps: list[tuple[str, str, str]]) -> None:
         home.prepare()
         keys: dict[int, str] = {}  # by the inode of a repository that was written to
         for step, name, other in steps:
+            if step == "rename" and str(root / other) in {each.path for each in identities(home)}:
+                continue  # a place that one project has left and nobody moved is still its own
             place = _take(step, root / name, root / other)
             if place.exists():
                 wrote = written(home, place).key
