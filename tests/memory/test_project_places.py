@@ -276,7 +276,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(steps=STEPS)
 def test_write_then_read_always_meet(steps: list[tuple[str, str, str]]) -> None:
     """Whatever is made, moved and deleted: one directory has one key however it is reached, two
