@@ -32,7 +32,7 @@ def test_a_finished_session_becomes_notes_once(world: World, agent: str) -> None
     assert trailers["Memoryd-Provider"] == "rules"
     assert sorted(world.notes()) == [
         "feedback/prefer-tabs-over-spaces.md",
-        "project/project-uses-pnpm-packages-npm.md",
+        "project/project-uses-pnpm-packages-not-npm.md",
     ]
     assert world.is_clean()
 
