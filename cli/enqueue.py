@@ -46,9 +46,9 @@ def enqueue(
     home: Home,
     as_json: bool,
 ) -> None:
-    """Have a session distilled, up to the last whole line its transcript has now."""
+    """Have a session distilled, up to the last whole line or row its transcript has now."""
     from memoryd.daemon.client import Client
-    from memoryd.sessions.lines import whole_lines_end
+    from memoryd.sessions.agents import adapter_for
 
     session, transcript = _find(agent, session, transcript)
     ledger, config = open_queue(home)
@@ -56,7 +56,7 @@ def enqueue(
         kind,
         agent,
         session,
-        cutoff=whole_lines_end(transcript),
+        cutoff=adapter_for(agent).end(transcript, session),
         transcript=str(transcript),
         cwd="",
         trigger="cli",

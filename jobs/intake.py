@@ -11,15 +11,19 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.envelope import Envelope
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory import seams
-from memoryd.memory.errors import BadEnvelope, TranscriptError, UsageError
+from memoryd.memory.errors import BadEnvelope, TranscriptBusy, TranscriptError, UsageError
 from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
+
+if TYPE_CHECKING:
+    from memoryd.sessions.adapter import Adapter
 
 #: Event of an agent -> kind of job and the reason that stands in its row.
 _EVENTS = {
@@ -70,9 +74,10 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
             _set_aside(path)
             bad += 1
             continue
-        except OSError as error:
+        except (OSError, TranscriptBusy) as error:
             # It may be fine another time, and the others must not wait for it.
-            logger().warning("envelope.left", file=path.name, reason=error.strerror)
+            reason = error.strerror if isinstance(error, OSError) else error.code
+            logger().warning("envelope.left", file=path.name, reason=reason)
             continue
         seams.reach("envelope.inserted")
         path.unlink(missing_ok=True)
@@ -93,14 +98,14 @@ def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
     """Enqueue what the envelope asks for; 1 when that made a job."""
     from memoryd.sessions.agents import adapter_for
 
-    adapter_for(envelope.agent)  # refuses an agent that nothing here can read
+    adapter = adapter_for(envelope.agent)  # refuses an agent that nothing here can read
     kind, reason = _EVENTS[envelope.event]
     transcript = Path(envelope.transcript) if envelope.transcript else None
     if transcript is None:
         transcript = find(envelope.agent, envelope.session)
     cutoff = envelope.cutoff
     if cutoff is None:
-        cutoff = _end_of(transcript)
+        cutoff = _end_of(adapter, transcript, envelope.session)
     made = ledger.enqueue(
         kind,
         envelope.agent,
@@ -135,12 +140,15 @@ def _without_secrets(text: str) -> tuple[str, int]:
     return redact(text)
 
 
-def _end_of(transcript: Path | None) -> int:
-    """Where the transcript's last whole line ends now; 0 for one that cannot be read."""
-    from memoryd.sessions.lines import whole_lines_end
+def _end_of(adapter: Adapter, transcript: Path | None, session: str) -> int:
+    """Where the transcript ends now; 0 for one that is gone or that nothing here can read.
 
+    Raises ``TranscriptBusy``: the envelope then waits until it can be said.
+    """
     try:
-        return whole_lines_end(transcript) if transcript else 0
+        return adapter.end(transcript, session) if transcript else 0
+    except TranscriptBusy:
+        raise
     except TranscriptError:
         return 0
 

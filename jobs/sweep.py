@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memoryd.jobs.intake import Taken, take_in
 from memoryd.jobs.records import Rollout
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory.errors import TranscriptError, UsageError
 from memoryd.memory.log import logger
+
+if TYPE_CHECKING:
+    from memoryd.sessions.adapter import Adapter, Found
+    from memoryd.sessions.source import Look
 
 MINUTE_MS = 60_000
 
@@ -35,74 +41,87 @@ def finalize_idle(place: Workplace) -> int:
     now = place.clock.now_ms()
     still_since = now - place.config.sessions.idle_minutes * MINUTE_MS
     made = 0
-    for agent, session, transcript, cwd, last_cutoff in _sessions(place):
-        if not _is_idle(transcript, last_cutoff, still_since):
+    for known in _sessions(place):
+        if not _is_idle(known, still_since):
             continue
         try:
-            made += _finalize(place, agent, session, transcript, cwd, last_cutoff)
+            made += _finalize(place, known)
         except (TranscriptError, UsageError) as error:
             # Gone meanwhile, or a name that no row can hold: the others must not wait for it.
-            logger().warning("transcript.left", agent=agent, reason=error.code)
+            logger().warning("transcript.left", agent=known.adapter.name, reason=error.code)
     return made
 
 
-def _sessions(place: Workplace) -> Iterator[tuple[str, str, Path, str, int]]:
-    """(agent, session, transcript, cwd, last cutoff) of every session that may have ended."""
+@dataclass(frozen=True)
+class _Session:
+    """A session that may have ended, and the last cutoff a job was made for (-1: none)."""
+
+    adapter: Adapter
+    session: str
+    transcript: Path
+    cwd: str = ""
+    last_cutoff: int = -1
+
+    def look(self) -> Look | None:
+        """A cheap look at its transcript."""
+        return self.adapter.look(self.transcript, self.session)
+
+
+def _sessions(place: Workplace) -> Iterator[_Session]:
+    """Every session that may have ended."""
     from memoryd.sessions.agents import adapter_for, known
 
-    agents = place.config.sessions.agents or known()
+    adapters = {name: adapter_for(name) for name in place.config.sessions.agents or known()}
     #: Known sessions whose transcript is not where it was, or was never seen.
     lost: dict[tuple[str, str], Rollout] = {}
     seen: set[tuple[str, str]] = set()
     for rollout in place.ledger.records.rollouts():
-        session = (rollout.agent, rollout.session)
-        seen.add(session)
-        if rollout.excluded is not None or rollout.agent not in agents:
+        key = (rollout.agent, rollout.session)
+        seen.add(key)
+        if rollout.excluded is not None or rollout.agent not in adapters:
             continue
-        if not rollout.transcript or not _modified_ms(Path(rollout.transcript)):
-            lost[session] = rollout
+        found = _known(adapters[rollout.agent], rollout, Path(rollout.transcript))
+        if not rollout.transcript or found.look() is None:
+            lost[key] = rollout
         else:
-            yield (*session, Path(rollout.transcript), rollout.cwd, rollout.last_cutoff)
+            yield found
     made_ms = place.home.identity.stat().st_mtime_ns // 1_000_000
-    for agent in agents:
-        for found in adapter_for(agent).discover(place.environ):
-            session = (agent, found.session)
-            if session in lost:
-                yield (*session, found.path, lost[session].cwd, lost[session].last_cutoff)
-            elif session not in seen and _modified_ms(found.path) >= made_ms:
-                yield (*session, found.path, "", -1)
+    for name, adapter in adapters.items():
+        for each in adapter.discover(place.environ):
+            key = (name, each.session)
+            if key in lost:
+                yield _known(adapter, lost[key], each.path)
+            elif key not in seen and _active_ms(adapter, each) >= made_ms:
+                yield _Session(adapter, each.session, each.path)
 
 
-def _is_idle(transcript: Path, last_cutoff: int, still_since: int) -> bool:
-    try:
-        found = transcript.stat()
-    except OSError:
-        return False  # gone, or not ours to read: nothing more can be learned from it
-    return found.st_size > last_cutoff and found.st_mtime_ns // 1_000_000 <= still_since
+def _known(adapter: Adapter, rollout: Rollout, transcript: Path) -> _Session:
+    return _Session(adapter, rollout.session, transcript, rollout.cwd, rollout.last_cutoff)
 
 
-def _modified_ms(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns // 1_000_000
-    except OSError:
-        return 0
+def _active_ms(adapter: Adapter, found: Found) -> int:
+    if found.active_ms is not None:
+        return found.active_ms
+    look = adapter.look(found.path, found.session)
+    return look.active_ms if look else 0
 
 
-def _finalize(
-    place: Workplace, agent: str, session: str, transcript: Path, cwd: str, last_cutoff: int
-) -> int:
-    from memoryd.sessions.lines import whole_lines_end
+def _is_idle(known: _Session, still_since: int) -> bool:
+    look = known.look()  # None: gone, or not ours to read; nothing more can be learned from it
+    return look is not None and look.at_most > known.last_cutoff and look.active_ms <= still_since
 
-    cutoff = whole_lines_end(transcript)
-    if cutoff <= last_cutoff:
-        return 0  # what grew is an unfinished line
+
+def _finalize(place: Workplace, known: _Session) -> int:
+    cutoff = known.adapter.end(known.transcript, known.session)
+    if cutoff <= known.last_cutoff:
+        return 0  # what grew is an item that is not whole yet
     made = place.ledger.enqueue(
         "finalize",
-        agent,
-        session,
+        known.adapter.name,
+        known.session,
         cutoff=cutoff,
-        transcript=str(transcript),
-        cwd=cwd,
+        transcript=str(known.transcript),
+        cwd=known.cwd,
         trigger="sweep",
         reason="idle",
     )

@@ -26,6 +26,7 @@ from memoryd.memory.errors import (
     MemorydError,
     StoreBusy,
     StoreHeld,
+    TranscriptBusy,
 )
 from memoryd.memory.files import is_full
 from memoryd.memory.gitprogram import require_git
@@ -35,7 +36,7 @@ from memoryd.memory.log import about, logger
 HELD_WAIT_SECONDS = 600
 
 #: What stands in the way of any job alike: it passes, or a person mends it.
-_IN_THE_WAY = (StoreBusy, BaselineLocked, BaselineUnusable, DiskFull)
+_IN_THE_WAY = (StoreBusy, TranscriptBusy, BaselineLocked, BaselineUnusable, DiskFull)
 
 #: What works a job of each kind.
 HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {

@@ -201,6 +201,12 @@ class TranscriptGone(TranscriptError):
     code = "transcript.gone"
 
 
+class TranscriptBusy(TranscriptError):
+    """The agent holds the database its transcripts are in; another time will do."""
+
+    code = "transcript.busy"
+
+
 class ProviderError(MemorydError):
     """The provider did not give an answer. See the four kinds below."""
 

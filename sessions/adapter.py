@@ -1,6 +1,7 @@
 """What every agent's transcript reader gives, whatever the agent writes.
 
-An adapter turns one line into messages, or says why there are none. It keeps what must survive from
+An adapter says where transcripts are and how they are read (``source.py``), and turns one item, a
+line in most of them, into messages, or says why there are none. It keeps what must survive from
 line to line in a ``State``, which is small, JSON, and committed together with the position, so that
 reading can stop and go on anywhere.
 """
@@ -20,6 +21,7 @@ import msgspec
 
 from memoryd.memory.facts import Role
 from memoryd.memory.text import without_surrogates
+from memoryd.sessions.source import Source
 
 SessionKind = Literal["root", "child", "internal"]
 
@@ -89,13 +91,14 @@ class State(msgspec.Struct, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A session's transcript, discovered."""
+    """A session's transcript, discovered; ``active_ms`` where the listing told, else None."""
 
     session: str
     path: Path
+    active_ms: int | None = None
 
 
-class Adapter(Protocol):
+class Adapter(Source, Protocol):
     """One agent's way of keeping transcripts. Stateless: what it must remember is in ``State``."""
 
     @property

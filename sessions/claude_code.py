@@ -37,6 +37,7 @@ from memoryd.sessions.adapter import (
     skip,
 )
 from memoryd.sessions.injected import without_injected
+from memoryd.sessions.lines import Lines
 from memoryd.sessions.own_tool import awaited, note_call, take_result
 
 _ASK = "AskUserQuestion"
@@ -83,7 +84,7 @@ _HEAD_BYTES = 1024
 _LINE_ENDS = (b"}\n", b"}\r\n")
 
 
-class ClaudeCode:
+class ClaudeCode(Lines):
     """Reads Claude Code's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "claude-code"

@@ -36,6 +36,7 @@ from memoryd.sessions.adapter import (
     skip,
 )
 from memoryd.sessions.injected import without_injected
+from memoryd.sessions.lines import Lines
 from memoryd.sessions.own_tool import awaited, note_call, take_result, tells_failure
 
 #: Turns one roll-back may take back; a larger number is no number of turns.
@@ -87,7 +88,7 @@ _OUTPUT_HEAD = b'"type":"response_item","payload":{"type":"function_call_output"
 _HEAD_BYTES = 256
 
 
-class Codex:
+class Codex(Lines):
     """Reads Codex's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "codex"

@@ -1,4 +1,4 @@
-"""Ingestion: from a transcript's lines to the session history's messages, in flat memory.
+"""Ingestion: from a transcript's items to the session history's messages, in flat memory.
 
 Reads from where it stopped to the cutoff. What was read before is known by its marks: where they do
 not match, or the file became shorter, the transcript was rewritten and is read again from its
@@ -7,11 +7,9 @@ beginning, and only what is new gets added.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -19,14 +17,7 @@ from memoryd.memory.errors import HistoryError
 from memoryd.sessions.adapter import Adapter, Message, Parsed, SessionKind, State, Tally
 from memoryd.sessions.history import History
 from memoryd.sessions.keeping import Keeper, Redact
-from memoryd.sessions.lines import (
-    MARK_BYTES,
-    head_mark,
-    holds,
-    open_transcript,
-    read_lines,
-    tail_mark,
-)
+from memoryd.sessions.source import Opened
 from memoryd.sessions.stored import Batch, Event, Progress, RollBack, Saved
 
 #: What one transaction records at most: messages, their characters, and bytes read.
@@ -72,14 +63,14 @@ def ingest(
     redact: Redact | None = None,
     seq_after: int = 0,
 ) -> Ingested:
-    """Bring the session's messages up to byte ``cutoff`` of its transcript into ``history``.
+    """Bring the session's messages up to ``cutoff`` of its transcript into ``history``.
 
-    ``cutoff`` None means the file as long as it is now. ``resolver`` gives the project key of a
-    working directory, ``exclude`` says that nothing said in one may be kept. ``redact`` is the
-    scanner's unless another is given. ``seq_after`` is the highest ``seq`` that a cursor holds: new
-    messages come after it, even into a history that was lost and is made anew. Raises
-    ``TranscriptGone``, ``TranscriptError`` and ``HistoryError``; what was committed before stays,
-    and the next call goes on from there.
+    ``cutoff`` is a position (``sessions/source.py``); None means as long as it is now. ``resolver``
+    gives the project key of a working directory, ``exclude`` says that nothing said in one may be
+    kept. ``redact`` is the scanner's unless another is given. ``seq_after`` is the highest ``seq``
+    that a cursor holds: new messages come after it, even into a history that was lost and is made
+    anew. Raises ``TranscriptGone``, ``TranscriptBusy``, ``TranscriptError`` and ``HistoryError``;
+    what was committed before stays, and the next call goes on from there.
     """
     if redact is None:
         from memoryd.memory.scanner import redact as scanner_redact
@@ -87,9 +78,9 @@ def ingest(
         redact = scanner_redact
     keeper = Keeper(resolver, exclude, redact)
     run = _Run(history, adapter, agent, session, transcript, keeper, seq_after)
-    with open_transcript(transcript) as file:
+    with adapter.open(transcript, session) as opened:
         for _ in range(RACES):
-            if run.read(file, cutoff):
+            if run.read(opened, cutoff):
                 return run.ingested()
     raise HistoryError(
         f"session {session} of {agent} is being ingested elsewhere",
@@ -121,6 +112,8 @@ class _Draft:
     tally: Tally = field(default_factory=Tally)
     bad_lines: int = 0
     full: bool = False
+    #: Something was read since a mark was made last.
+    unmarked: bool = False
 
     def add(self, event: Event, characters: int = 0) -> None:
         """Add what happened next; ``full`` then says whether to record before more is read."""
@@ -151,27 +144,26 @@ class _Run:
         self._tally = Tally()
         self._bad_lines = self._messages = self._user_messages = self._first_seq = 0
 
-    def read(self, file: BinaryIO, cutoff: int | None) -> bool:
+    def read(self, opened: Opened, cutoff: int | None) -> bool:
         """Read on to ``cutoff``; False when another moved the session's position meanwhile."""
         stored = self._history.progress(self._agent, self._session)
-        place = self._place = self._begin(file, stored)
+        place = self._place = self._begin(opened, stored)
         draft = _Draft(place.position)
-        last = b""
-        for _, end, data in read_lines(file, place.position, cutoff):
+        data: bytes | None = None
+        for end, data in opened.read(place.position, cutoff):
             if data is None:
                 draft.tally.add("too-long")
-                last = os.pread(file.fileno(), MARK_BYTES, end - MARK_BYTES)
             else:
-                self._take(data, end, draft)
-                last = data
+                self._take(data, end, draft, opened)
             place.position = end
+            draft.unmarked = True
             if draft.full or end - draft.begun >= BATCH_BYTES:
-                place.tail = tail_mark(last)
+                place.tail = opened.tail(data, end)
                 if not self._record(stored, draft):
                     return False
-                stored, draft, last = _as_progress(place), _Draft(end), b""
-        if last:
-            place.tail = tail_mark(last)
+                stored, draft = _as_progress(place), _Draft(end)
+        if draft.unmarked:
+            place.tail = opened.tail(data, place.position)
         if stored is None or (place.position, place.reading) != (stored.position, stored.reading):
             return self._record(stored, draft)
         return True
@@ -192,11 +184,11 @@ class _Run:
             cited=tuple(self._keeper.cited),
         )
 
-    def _begin(self, file: BinaryIO, stored: Progress | None) -> _Place:
+    def _begin(self, opened: Opened, stored: Progress | None) -> _Place:
         """Where reading goes on: where it stopped, or at 0 where the transcript was rewritten."""
         if stored is None:
             return _Place(self._adapter.start(self._session, self._transcript))
-        if not holds(file, stored.position, stored.head, stored.tail):
+        if not opened.holds(stored.position, stored.head, stored.tail):
             state = self._adapter.start(self._session, self._transcript)
             return _Place(state, reading=stored.reading + 1)
         return _Place(
@@ -209,11 +201,11 @@ class _Run:
             stored.bad_lines,
         )
 
-    def _take(self, data: bytes, end: int, draft: _Draft) -> None:
-        """Take in one line, which ends at byte ``end``."""
+    def _take(self, data: bytes, end: int, draft: _Draft, opened: Opened) -> None:
+        """Take in one item, which ends at ``end``."""
         place = self._place
         if place.position == 0:
-            place.head = head_mark(data)
+            place.head = opened.head(data)
         parsed = self._adapter.parse(data, place.state)
         if parsed.skipped:
             draft.tally.add(parsed.skipped)

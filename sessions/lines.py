@@ -13,9 +13,10 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from memoryd.memory.errors import TranscriptError, TranscriptGone
+from memoryd.sessions.source import Item, Look
 
 #: Longest line that is read into memory; a longer one is skipped and counted.
 LINE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -25,8 +26,68 @@ MARK_BYTES = 4096
 _BLOCK_BYTES = 64 * 1024
 _BUFFER_BYTES = 256 * 1024
 
-#: A line: where it begins, where the next one begins, and its bytes; None where it was too long.
-Line = tuple[int, int, bytes | None]
+
+class Lines:
+    """How a transcript in a file of its own is read, a JSON value a line; positions are bytes."""
+
+    def open(self, path: Path, session: str) -> LineFile:
+        """The file at ``path``; whose session it is does not matter. See ``Source``."""
+        return LineFile(open_transcript(path))
+
+    def end(self, path: Path, session: str) -> int:
+        """Where its last whole line ends. Raises what ``open`` raises."""
+        return whole_lines_end(path)
+
+    def look(self, path: Path, session: str) -> Look | None:
+        """When it was last modified and its size; None where it is no file or cannot be seen."""
+        found = stat_file(path)
+        return Look(found.st_mtime_ns // 1_000_000, found.st_size) if found else None
+
+
+class LineFile:
+    """A transcript's file, opened. See ``Opened`` for what its methods promise."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    def __enter__(self) -> Self:
+        """Ready as it is."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def end(self) -> int:
+        """Where the last whole line ends, found from the tail."""
+        return _last_line_end(self.file)
+
+    def read(self, position: int, cutoff: int | None) -> Iterator[Item]:
+        """The whole lines from byte ``position`` to byte ``cutoff``."""
+        return read_lines(self.file, position, cutoff)
+
+    def head(self, data: bytes) -> str:
+        """The mark of the first line."""
+        return head_mark(data)
+
+    def tail(self, data: bytes | None, end: int) -> str:
+        """The mark of the last line, read again from the file where it was too long to be held."""
+        if data is None:
+            data = os.pread(self.file.fileno(), MARK_BYTES, end - MARK_BYTES)
+        return tail_mark(data)
+
+    def holds(self, position: int, head: str, tail: str) -> bool:
+        """Whether the bytes that the marks are of still stand where they were."""
+        return holds(self.file, position, head, tail)
+
+
+def stat_file(path: Path) -> os.stat_result | None:
+    """What the system says of the regular file ``path``; None where there is none to be seen."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def open_transcript(path: Path) -> BinaryIO:
@@ -55,7 +116,7 @@ def open_transcript(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
 
 
-def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[Line]:
+def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[Item]:
     """The whole lines of ``file`` from byte ``position`` that end at or before byte ``cutoff``.
 
     None as cutoff means the file as long as it is now, so that a reader never chases a writer.
@@ -69,14 +130,14 @@ def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[Li
         data = _readline(file, left if left < LINE_LIMIT_BYTES else LINE_LIMIT_BYTES)
         end = position + len(data)
         if data.endswith(b"\n"):
-            yield position, end, data
+            yield end, data
         elif len(data) < LINE_LIMIT_BYTES:
             return
         else:
             end = _skip_line(file, end, cutoff)
             if end < 0:
                 return
-            yield position, end, None
+            yield end, None
         position = end
 
 
@@ -108,13 +169,17 @@ def whole_lines_end(path: Path) -> int:
     Raises what ``open_transcript`` raises.
     """
     with open_transcript(path) as file:
-        end = os.fstat(file.fileno()).st_size
-        while end > 0:
-            start = max(0, end - _BLOCK_BYTES)
-            found = os.pread(file.fileno(), end - start, start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            end = start
+        return _last_line_end(file)
+
+
+def _last_line_end(file: BinaryIO) -> int:
+    end = os.fstat(file.fileno()).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK_BYTES)
+        found = os.pread(file.fileno(), end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
     return 0
 
 

@@ -332,7 +332,7 @@ def test_a_file_replaced_while_it_is_read_is_read_again_the_next_time(
         return file
 
     with monkeypatch.context() as raced:
-        raced.setattr(ingestion, "open_transcript", replace_then)
+        raced.setattr(lines, "open_transcript", replace_then)
         reader.read()
     reader.read()
 
