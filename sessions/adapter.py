@@ -75,7 +75,8 @@ class State(msgspec.Struct, omit_defaults=True):
     from; ``cwd`` the last one said; ``asked`` the ids of questions put to the person; ``saving``
     those of calls to save memory whose results are to come (``own_tool.py``); ``begun`` that
     ``kind`` was decided; ``copied_seq`` up to which ``seq`` of the session it was forked from this
-    one was found to repeat it, -1 once it no longer does.
+    one was found to repeat it, -1 once it no longer does; ``turns`` the ids of the last user turns,
+    where an agent names one of them when the person takes turns back.
     """
 
     session: str = ""
@@ -87,6 +88,7 @@ class State(msgspec.Struct, omit_defaults=True):
     saving: list[str] = msgspec.field(default_factory=list)
     begun: bool = False
     copied_seq: int = 0
+    turns: list[str] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

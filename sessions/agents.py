@@ -6,8 +6,32 @@ from memoryd.memory.errors import UsageError
 from memoryd.sessions.adapter import Adapter
 from memoryd.sessions.claude_code import ClaudeCode
 from memoryd.sessions.codex import Codex
+from memoryd.sessions.copilot_cli import CopilotCli
+from memoryd.sessions.cursor import Cursor
+from memoryd.sessions.estacoda import EstaCoda
+from memoryd.sessions.freecode import FreeCode
+from memoryd.sessions.gemini_cli import GeminiCli
+from memoryd.sessions.generic import Generic
+from memoryd.sessions.hermes import Hermes
+from memoryd.sessions.openclaw import OpenClaw
+from memoryd.sessions.opencode import OpenCode
+from memoryd.sessions.qwen_code import QwenCode
 
-_ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (ClaudeCode(), Codex())}
+_ALL: tuple[Adapter, ...] = (
+    ClaudeCode(),
+    Codex(),
+    CopilotCli(),
+    Cursor(),
+    EstaCoda(),
+    FreeCode(),
+    GeminiCli(),
+    Generic(),
+    Hermes(),
+    OpenClaw(),
+    OpenCode(),
+    QwenCode(),
+)
+_ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
 
 
 def known() -> tuple[str, ...]:

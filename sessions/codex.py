@@ -1,5 +1,7 @@
 """Codex's transcripts: ``rollout-<local time>-<thread>.jsonl`` under its ``sessions`` folder.
 
+Old ones are compressed and have ``.zst`` after their name.
+
 Each line is ``{timestamp, type, payload}``. What was said is a ``response_item`` of type message;
 the ``event_msg`` lines repeat it and are dropped. Messages have no lasting ids. The working
 directory is in ``turn_context`` and ``session_meta``. A thread that was forked or spawned begins
@@ -12,10 +14,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from memoryd.memory.errors import TranscriptError
 from memoryd.memory.facts import Role
 from memoryd.sessions.adapter import (
     BAD,
@@ -35,18 +39,22 @@ from memoryd.sessions.adapter import (
     second_chance,
     skip,
 )
+from memoryd.sessions.compressed import Compressed
 from memoryd.sessions.injected import without_injected
-from memoryd.sessions.lines import Lines
+from memoryd.sessions.lines import Lines, stat_file
+from memoryd.sessions.loose import Media
 from memoryd.sessions.own_tool import awaited, note_call, take_result, tells_failure
+from memoryd.sessions.source import Source
 
 #: Turns one roll-back may take back; a larger number is no number of turns.
 ROLLED_BACK_LIMIT = 100_000
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 #: ``<thread>`` alone, or ``<thread>_<rollout>`` after a revert: the thread is the session.
-_FILE_NAME = re.compile(rf"rollout-.*?({_UUID})(?:_{_UUID})?\.jsonl")
+_FILE_NAME = re.compile(rf"rollout-.*?({_UUID})(?:_{_UUID})?\.jsonl(?:\.zst)?")
 _TEXT_TYPES = {"input_text", "output_text", "text"}
 _INTERNAL = {"memory_consolidation", "guardian_review", "review", "compact"}
+_FIRST_LINE_BYTES = 64 * 1024
 _CHILD_SOURCES = ("subagent", "sub_agent")
 
 
@@ -88,10 +96,17 @@ _OUTPUT_HEAD = b'"type":"response_item","payload":{"type":"function_call_output"
 _HEAD_BYTES = 256
 
 
-class Codex(Lines):
+class Codex(Media):
     """Reads Codex's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "codex"
+
+    def __init__(self) -> None:
+        self._plain, self._compressed = Lines(), Compressed()
+
+    def source_of(self, path: Path) -> Source:
+        """A compressed rollout where the name says so."""
+        return self._compressed if path.suffix == ".zst" else self._plain
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``sessions`` and ``archived_sessions`` in ``$CODEX_HOME``, else in ``~/.codex``."""
@@ -107,7 +122,16 @@ class Codex(Lines):
                 session = _session(path.name)
                 if session not in seen:
                     seen.add(session)
-                    yield Found(session, path)
+                    if self._begins_as_root(session, path):
+                        yield Found(session, path)
+
+    def _begins_as_root(self, session: str, path: Path) -> bool:
+        found = stat_file(path)
+        if found is None:
+            return False
+        # A first line that is not whole yet says nothing; one that is does not change.
+        seen = (found.st_dev, found.st_ino, min(found.st_size, _FIRST_LINE_BYTES))
+        return _first_kind(self, session, path, seen) == "root"
 
     def session_of(self, path: Path) -> str:
         """The thread at the end of a rollout's name, else the whole name."""
@@ -136,14 +160,36 @@ class Codex(Lines):
         return _line(decoded, decoded.payload, state)
 
 
+@lru_cache(maxsize=16_384)
+def _first_kind(adapter: Codex, session: str, path: Path, _seen: object) -> SessionKind:
+    """What the first line says the session is; a root where it says nothing."""
+    state = adapter.start(session, path)
+    try:
+        with adapter.open(path, session) as opened:
+            for _, line in opened.read(0, None):
+                adapter.parse(line or b"", state)
+                break
+    except TranscriptError:
+        return "root"  # whoever reads it will say what is wrong
+    return state.kind
+
+
 def _rollouts(root: Path) -> Iterator[Path]:
-    """The rollout files under ``root``, newest first: names and folders begin with the date."""
+    """The rollout files under ``root``, newest first: names and folders begin with the date.
+
+    A plain file comes before a compressed one of the same name.
+    """
     for folder, below, names in os.walk(root):
         below.sort(reverse=True)
-        for name in sorted(names, reverse=True):
+        for name in sorted(names, key=_age, reverse=True):
             path = Path(folder) / name
             if _session(name) and path.is_file():
                 yield path
+
+
+def _age(name: str) -> tuple[str, bool]:
+    plain = name.removesuffix(".zst")
+    return plain, plain == name
 
 
 def _session(name: str) -> str:

@@ -40,6 +40,7 @@ _BLOCKS = (
     "collaboration_mode",
     "personality_spec",
     "permissions",
+    "session_context",
 )
 
 _AGENTS_FILE = "# AGENTS.md instructions"

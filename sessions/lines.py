@@ -125,6 +125,11 @@ def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[It
     if cutoff is None:
         cutoff = os.fstat(file.fileno()).st_size
     file.seek(position)
+    return lines_from(file, position, cutoff)
+
+
+def lines_from(file: BinaryIO, position: int, cutoff: int) -> Iterator[Item]:
+    """The whole lines that ``file``, which stands at byte ``position``, gives up to ``cutoff``."""
     while position < cutoff:
         left = cutoff - position
         data = _readline(file, left if left < LINE_LIMIT_BYTES else LINE_LIMIT_BYTES)
@@ -206,16 +211,17 @@ def holds(file: BinaryIO, position: int, head: str, tail: str) -> bool:
     """
     if os.fstat(file.fileno()).st_size < position:
         return False
-    return _marked(file, head, 0) and _marked(file, tail, position - _length(tail))
+    return _marked(file, head, 0) and _marked(file, tail, position - mark_length(tail))
 
 
 def _marked(file: BinaryIO, mark: str, start: int) -> bool:
     if not mark:
         return True
-    return start >= 0 and mark_of(os.pread(file.fileno(), _length(mark), start)) == mark
+    return start >= 0 and mark_of(os.pread(file.fileno(), mark_length(mark), start)) == mark
 
 
-def _length(mark: str) -> int:
+def mark_length(mark: str) -> int:
+    """How many bytes a mark is of, 0 for an empty one."""
     return int(mark.partition(":")[0] or 0)
 
 

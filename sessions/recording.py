@@ -78,7 +78,7 @@ class Recording:
             if session_id == self._session_id:
                 self._meet(message, *met)
                 return
-        if found and self._copied_by_id(message):
+        if (found and self._copied_by_id(message)) or self._copied_by_fork(message):
             self.done.copied += 1
         else:
             self._add(message, message.id, None, None)

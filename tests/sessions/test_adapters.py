@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from said import claude, codex, parse, rolled_back, rollout
+from scribes import SCRIBES, STARTED_MS, Said
 
 from memoryd.memory.errors import UsageError
-from memoryd.sessions.agents import adapter_for, known
+from memoryd.sessions.agents import adapter_for
 
 INJECTED = (
     "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
@@ -37,14 +38,18 @@ HOSTILE = {
 }
 
 
+#: The agents whose transcripts are lines that can be read one by one.
+IN_LINES = [name for name, scribe in SCRIBES.items() if scribe.appended]
+
+
 def said(agent: str, role: str, text: str) -> bytes:
-    """A message of either agent."""
-    return claude(role, text) if agent == "claude-code" else codex(role, text)
+    """A message as ``agent`` writes it."""
+    return SCRIBES[agent](Path("/home/u")).line(Said(role, text))
 
 
-@pytest.mark.parametrize("agent", known())
-class TestEveryAdapter:
-    """The conformance suite."""
+@pytest.mark.parametrize("agent", IN_LINES)
+class TestEveryLine:
+    """What any line may hold, whatever agent wrote it."""
 
     @pytest.mark.parametrize("role", ["user", "assistant"])
     def test_a_message_keeps_its_role_words_time(self, agent: str, role: str) -> None:
@@ -53,7 +58,7 @@ class TestEveryAdapter:
 
         (message,) = parsed.messages
         assert (role, "use tabs – نعم") == (message.role, message.text)
-        assert message.at_ms == 1_767_603_600_000
+        assert message.at_ms == (STARTED_MS if SCRIBES[agent].timed else None)
 
     @pytest.mark.parametrize("text", INJECTED)
     def test_injected_context_is_dropped(self, agent: str, text: str) -> None:

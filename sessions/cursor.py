@@ -1,0 +1,113 @@
+"""Cursor's transcripts: ``projects/<folder>/agent-transcripts/<session>/<session>.jsonl``.
+
+Each line is ``{role, message: {content}}``, most without a time and none with an id. What a person
+typed stands in ``<user_query>`` where there is one. The folder is the working directory with every
+separator made a dash, which cannot be undone by its letters: the directory is the one of that name
+that exists, where there is exactly one. A sub-agent's transcript lies in ``subagents``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from memoryd.memory.facts import Role
+from memoryd.sessions.adapter import Found, Parsed, State, as_id, as_text, skip
+from memoryd.sessions.lines import Lines, stat_file
+from memoryd.sessions.loose import (
+    Loose,
+    Object,
+    below,
+    folder,
+    names_in,
+    note_cwd,
+    spoken,
+    words,
+)
+
+#: Folders listed in the search for a working directory.
+LISTED_LIMIT = 512
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+_TYPED = re.compile(r"<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
+_DASHED = re.compile(r"[^A-Za-z0-9]+")
+
+
+class Cursor(Loose, Lines):
+    """Reads Cursor's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
+
+    name = "cursor"
+
+    def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
+        """``~/.cursor/projects``."""
+        return (folder(environ, "", ".cursor", "projects"),)
+
+    def discover(self, environ: Mapping[str, str]) -> Iterator[Found]:
+        """Each session's own file; those of its sub-agents lie deeper."""
+        seen: set[str] = set()
+        for root in self.roots(environ):
+            for project in names_in(root):
+                transcripts = root / project / "agent-transcripts"
+                for session in names_in(transcripts):
+                    path = transcripts / session / f"{session}.jsonl"
+                    if session not in seen and stat_file(path):
+                        seen.add(session)
+                        yield Found(session, path)
+
+    def session_of(self, path: Path) -> str:
+        """The name of the file."""
+        return path.stem
+
+    def start(self, session: str, path: Path) -> State:
+        """A child in ``subagents``, else a root; in the directory that the folder is named for."""
+        child = path.parent.name == "subagents"
+        home = Path("/", *path.parts[: -5 if child else -3])
+        state = State(session=session, kind="child" if child else "root")
+        if child:
+            state.parent = as_id(path.parent.parent.name)
+        if home.parent.name == "projects":
+            note_cwd(state, directory_named(home.name))
+        return state
+
+    def understand(self, item: Object, state: State) -> Parsed:
+        """At most one message."""
+        role = as_text(item.get("role"))
+        if role not in _ROLES:
+            return skip(role or as_text(item.get("type")) or "untyped")
+        texts = words(below(item, "message").get("content"))
+        if role == "user":
+            texts = list(_typed(texts))
+        return spoken(_ROLES[role], texts, state, at=item.get("timestamp"))
+
+
+def _typed(texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        queries = _TYPED.findall(text)
+        yield from queries or [text]
+
+
+def directory_named(name: str) -> str:
+    """The one existing directory whose path, dashes for what is no letter or digit, is ``name``.
+
+    Empty where there is none or more than one, or where too many would have to be looked at.
+    """
+    found, waiting, listed = [], [Path("/")], 0
+    while waiting:
+        above = waiting.pop()
+        listed += 1
+        if listed > LISTED_LIMIT:
+            return ""
+        for below_it in _folders(above):
+            dashed = _DASHED.sub("-", str(below_it)).strip("-")
+            if dashed == name:
+                found.append(str(below_it))
+            if name.startswith(f"{dashed}-"):
+                waiting.append(below_it)
+    return found[0] if len(found) == 1 else ""
+
+
+def _folders(above: Path) -> list[Path]:
+    try:
+        return [above / name for name in names_in(above) if (above / name).is_dir()]
+    except OSError:
+        return []
