@@ -97,7 +97,10 @@ def _find(agent: str, session: str | None, transcript: Path | None) -> tuple[str
         raise UsageError(
             f"there is no transcript {transcript}", hint="check the path given to --transcript"
         )
-    return session or adapter.session_of(transcript), transcript
+    session = session or adapter.session_of(transcript)
+    if not session:
+        raise click.UsageError("This file holds many sessions: name one with --session.")
+    return session, transcript
 
 
 def _wait(home: Home, ledger: Ledger, config: Config, made: Enqueued) -> Job:

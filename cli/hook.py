@@ -19,7 +19,20 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 VERSION = 1
-AGENTS = ("claude-code", "codex", "gemini-cli", "qwen-code", "cursor")
+AGENTS = (
+    "claude-code",
+    "codex",
+    "copilot-cli",
+    "cursor",
+    "estacoda",
+    "freecode",
+    "gemini-cli",
+    "generic",
+    "hermes",
+    "openclaw",
+    "opencode",
+    "qwen-code",
+)
 EVENTS = ("session-end", "stop", "pre-compact")
 SWITCHES = (
     "MEMORYD_DISABLE",
@@ -242,10 +255,11 @@ def _is_on(value: str) -> bool:
 def last_line_end(path: str) -> int | None:
     """Bytes up to and including the last newline of ``path``; 0 where it has none.
 
-    None where there is no such file, where positions are not bytes of the file (compressed), or
-    where the last line is longer than ``TAIL_BYTES``: then whoever makes the job looks.
+    None where there is no such file, where positions are not bytes of its lines (a database, a
+    document, a compressed file), or where the last line is longer than ``TAIL_BYTES``: then whoever
+    makes the job looks.
     """
-    if path.endswith((".zst", ".gz")):
+    if not path.endswith(".jsonl"):
         return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

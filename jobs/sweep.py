@@ -72,31 +72,34 @@ def _sessions(place: Workplace) -> Iterator[_Session]:
     from memoryd.sessions.agents import adapter_for, known
 
     adapters = {name: adapter_for(name) for name in place.config.sessions.agents or known()}
-    #: Known sessions whose transcript is not where it was, or was never seen.
-    lost: dict[tuple[str, str], Rollout] = {}
-    seen: set[tuple[str, str]] = set()
+    discovered = {
+        (name, found.session): found
+        for name, adapter in adapters.items()
+        for found in adapter.discover(place.environ)
+    }
     for rollout in place.ledger.records.rollouts():
-        key = (rollout.agent, rollout.session)
-        seen.add(key)
+        found = discovered.pop((rollout.agent, rollout.session), None)
         if rollout.excluded is not None or rollout.agent not in adapters:
             continue
-        found = _known(adapters[rollout.agent], rollout, Path(rollout.transcript))
-        if not rollout.transcript or found.look() is None:
-            lost[key] = rollout
-        else:
-            yield found
+        adapter = adapters[rollout.agent]
+        transcript = _where(adapter, rollout, found)
+        if transcript is not None:
+            known_as = (adapter, rollout.session, transcript)
+            yield _Session(*known_as, rollout.cwd, rollout.last_cutoff)
     made_ms = place.home.identity.stat().st_mtime_ns // 1_000_000
-    for name, adapter in adapters.items():
-        for each in adapter.discover(place.environ):
-            key = (name, each.session)
-            if key in lost:
-                yield _known(adapter, lost[key], each.path)
-            elif key not in seen and _active_ms(adapter, each) >= made_ms:
-                yield _Session(adapter, each.session, each.path)
+    for (name, session), found in discovered.items():
+        if _active_ms(adapters[name], found) >= made_ms:
+            yield _Session(adapters[name], session, found.path)
 
 
-def _known(adapter: Adapter, rollout: Rollout, transcript: Path) -> _Session:
-    return _Session(adapter, rollout.session, transcript, rollout.cwd, rollout.last_cutoff)
+def _where(adapter: Adapter, rollout: Rollout, found: Found | None) -> Path | None:
+    """Where a known session is: as it was told, or where its agent goes on with it now."""
+    told = Path(rollout.transcript) if rollout.transcript else None
+    if found is None or found.path == told:
+        return told
+    look = adapter.look(told, rollout.session) if told else None
+    newer = look is None or _active_ms(adapter, found) > look.active_ms
+    return found.path if newer else told
 
 
 def _active_ms(adapter: Adapter, found: Found) -> int:

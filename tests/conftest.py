@@ -13,7 +13,10 @@ import structlog
 from memoryd.memory.home import Home
 from memoryd.memory.testing import FakeClock
 
-_OURS = ("MEMORYD_", "CLAUDE", "CODEX", "OPENAI", "ANTHROPIC", "GIT_", "XDG_", "NOTIFY_SOCKET")
+_OURS = (
+    *("MEMORYD_", "CLAUDE", "CODEX", "COPILOT", "ESTACODA", "HERMES", "OPENAI", "ANTHROPIC"),
+    *("GIT_", "XDG_", "NOTIFY_SOCKET"),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -522,12 +522,20 @@ def test_a_last_line_without_end_leaves_the_cutoff_open(tmp_path: Path) -> None:
     assert hook.last_line_end(str(path)) is None
 
 
+def test_the_hook_knows_every_agent_that_can_be_read() -> None:
+    """It imports nothing of ours, so it has the names written down."""
+    from memoryd.sessions.agents import known
+
+    assert known() == hook.AGENTS
+
+
 def test_what_is_no_plain_transcript_has_no_cutoff(tmp_path: Path) -> None:
-    """Missing, a folder, a pipe nobody writes to, or compressed."""
+    """Missing, a folder, a pipe nobody writes to, compressed, or a database."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "t.jsonl.zst").write_bytes(b"a\n")
+    (tmp_path / "t.db").write_bytes(b"a\n")
 
-    for name in ("missing", ".", "pipe", "t.jsonl.zst"):
+    for name in ("missing", ".", "pipe", "t.jsonl.zst", "t.db"):
         assert hook.last_line_end(str(tmp_path / name)) is None
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "sessions"))
+
+from scribes import SCRIBES, talk
 from world import NOTHING, Transcript, World, answer, fact
 
 from memoryd.jobs.sweep import finalize_idle
@@ -228,3 +233,45 @@ def test_a_name_that_no_row_can_hold_holds_nobody_up(world: World) -> None:
 
     (job,) = world.ledger.records.jobs()
     assert job.session == "s1"
+
+
+@pytest.mark.parametrize("form", SCRIBES)
+def test_a_session_of_any_agent_ends_without_an_event(
+    tmp_path: Path, clock: FakeClock, form: str
+) -> None:
+    """Once, up to what is there; and again when the person goes on with it."""
+    world = made(World(tmp_path, clock, [answer(fact(RULE)), NOTHING]))
+    scribe = SCRIBES[form](tmp_path / "person")
+    Path(scribe.cwd).mkdir()
+
+    for said in (("user", RULE),), (("user", RULE), ("user", "And use tabs."), ("assistant", "ok")):
+        scribe.write(talk(*said))
+        clock.step(31 * MINUTE)
+        for path in (tmp_path / "person").rglob("*"):
+            touch(path, clock.now_ms() - 31 * MINUTE * 1000)
+
+        assert finalize_idle(world.place) == 1
+        assert finalize_idle(world.place) == 0
+        world.work()
+        assert finalize_idle(world.place) == 0
+
+    assert [job.status for job in world.ledger.records.jobs()] == ["completed"] * 2
+    assert [RULE in world.prompts(), "And use tabs." in world.prompts()] == [True, True]
+
+
+def test_a_session_that_its_agent_goes_on_with_elsewhere_is_followed(world: World) -> None:
+    """A newer version of the agent writes it in another form and leaves the old file."""
+    old, new = (
+        SCRIBES[form](world.folder / "person") for form in ("gemini-cli document", "gemini-cli")
+    )
+    path = old.write(talk(("user", RULE)))
+    touch(path, world.clock.now_ms() - 60 * MINUTE * 1000)
+    finalize_idle(world.place)
+    world.work()
+
+    path = new.write(talk(("user", RULE), ("user", "And use tabs.")))
+    touch(path, world.clock.now_ms() - 31 * MINUTE * 1000)
+
+    assert finalize_idle(world.place) == 1
+    world.work()
+    assert [len(asked.messages) for asked in world.model.requests] == [1, 1]
