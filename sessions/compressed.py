@@ -45,18 +45,12 @@ class Compressed:
         return _end(path, (found.st_ino, found.st_mtime_ns, found.st_size) if found else None)
 
     def look(self, path: Path, session: str) -> Look | None:
-        """When it was last modified, and where it ends; none where it is broken."""
+        """When it was last modified; where it ends is not known without decompressing it."""
         found = stat_file(path)
-        if found is None:
-            return None
-        try:
-            end = self.end(path, session)
-        except TranscriptError:
-            end = 0
-        return Look(found.st_mtime_ns // 1_000_000, end)
+        return Look(found.st_mtime_ns // 1_000_000, DECOMPRESSED_LIMIT) if found else None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _end(path: Path, _seen: object) -> int:
     """The end of a file that looks like this: an archived one is not decompressed at each look."""
     with CompressedFile(open_transcript(path)) as opened:

@@ -45,23 +45,24 @@ class Documents:
         """How many messages it has. Raises what ``open`` raises."""
         found = stat_file(path)
         seen = (found.st_ino, found.st_mtime_ns, found.st_size) if found else None
-        return self._end(path, session, seen)
+        end = self._end(path, session, seen)
+        if isinstance(end, TranscriptError):
+            raise end
+        return end
 
-    @lru_cache(maxsize=1024)  # noqa: B019 - sources live as long as the process
-    def _end(self, path: Path, session: str, seen: object) -> int:
-        with self.open(path, session) as opened:
-            return opened.end()
+    @lru_cache(maxsize=16_384)  # noqa: B019 - sources live as long as the process
+    def _end(self, path: Path, session: str, _seen: object) -> int | TranscriptError:
+        """The end of a document that looks like this: it is not read at each sweep."""
+        try:
+            with self.open(path, session) as opened:
+                return opened.end()
+        except TranscriptError as error:
+            return error
 
     def look(self, path: Path, session: str) -> Look | None:
-        """When it was last modified, and how many messages it has now; none where it is broken."""
+        """When it was last modified; it has fewer messages than bytes."""
         found = stat_file(path)
-        if found is None:
-            return None
-        try:
-            end = self.end(path, session)
-        except TranscriptError:
-            end = 0
-        return Look(found.st_mtime_ns // 1_000_000, end)
+        return Look(found.st_mtime_ns // 1_000_000, found.st_size) if found else None
 
 
 class ItemList:

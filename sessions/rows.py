@@ -103,9 +103,12 @@ class Foreign:
         try:
             self._connection = _connect(f"file:{name}?{options}")
         except sqlite3.Error as error:
-            if self._unchanging or getattr(error, "sqlite_errorcode", 0) in _BUSY_CODES:
+            unchanged = self._unchanging and self._unchanging == _identity(self.path)
+            if unchanged or _is_busy(error):
                 raise self._named(error) from error
-            # The index beside the log is missing, and only a connection that may make it can read.
+            # Its agent came back just now; or the index beside the log is missing, and only a
+            # connection that may make it can read.
+            self._unchanging = None
             self._open_plainly(name)
 
     def _open_plainly(self, name: str) -> None:
@@ -115,7 +118,7 @@ class Foreign:
             raise self._named(error) from error
 
     def _named(self, error: sqlite3.Error) -> TranscriptError:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY_CODES:
+        if _is_busy(error):
             return self._busy()
         return TranscriptError(
             f"the database {self.path} cannot be read: {error}",
@@ -126,6 +129,11 @@ class Foreign:
         return TranscriptBusy(
             f"the database {self.path} is in use", hint="it is read when its agent lets go of it"
         )
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    """The primary result code is the low byte (sqlite.org/rescode.html)."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY_CODES
 
 
 def _connect(uri: str) -> sqlite3.Connection:

@@ -16,7 +16,15 @@ import pytest
 from scribes import SCRIBES, DatabaseScribe, Said, Scribe, talk
 
 from memoryd.memory.errors import TranscriptBusy, TranscriptError, TranscriptGone
-from memoryd.sessions import documents, lines, opencode, rows, tables
+from memoryd.sessions import (
+    compressed,
+    documents,
+    gemini_cli,
+    lines,
+    opencode,
+    rows,
+    tables,
+)
 from memoryd.sessions.adapter import Adapter
 from memoryd.sessions.agents import adapter_for, known
 from memoryd.sessions.history import History
@@ -462,3 +470,29 @@ def test_a_value_that_is_no_text_does_not_stop_reading(stored: Bench) -> None:
         )
 
     assert stored.read(path).new_messages >= 3
+
+
+def test_a_look_reads_nothing_through(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep looks at thousands; only one that is idle is opened."""
+    if bench.scribe.database:
+        pytest.skip("its rows are asked for")
+    path = bench.scribe.write(CONVERSATION)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it was opened")
+
+    for module in (lines, documents, compressed, gemini_cli):
+        monkeypatch.setattr(module, "open_transcript", refuse)
+
+    assert bench.adapter.look(path, bench.scribe.session) is not None
+
+
+def test_a_session_is_discovered_without_being_read(bench: Bench) -> None:
+    """Of a long transcript only the beginning is looked at, if anything."""
+    if bench.scribe.database or not bench.scribe.appended:
+        pytest.skip("a document or a database")
+    path = bench.scribe.write(CONVERSATION[:1])
+    with path.open("ab") as file:
+        file.truncate(1 << 40)
+
+    assert bench.discovered() == [bench.scribe.session]
