@@ -370,6 +370,7 @@ class HermesScribe(DatabaseScribe):
         CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY AUTOINCREMENT,
             session_id TEXT NOT NULL, role TEXT NOT NULL, content TEXT, tool_call_id TEXT,
             tool_calls TEXT, tool_name TEXT, timestamp REAL NOT NULL, finish_reason TEXT);
+        CREATE INDEX IF NOT EXISTS by_session ON messages (session_id, timestamp);
     """
 
     def fill(
@@ -404,6 +405,7 @@ class EstaCodaScribe(DatabaseScribe):
         CREATE TABLE IF NOT EXISTS messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL,
             role TEXT NOT NULL, content TEXT NOT NULL, created_at TEXT NOT NULL, channel TEXT,
             metadata_json TEXT);
+        CREATE INDEX IF NOT EXISTS by_session ON messages (session_id, created_at);
     """
 
     def fill(
@@ -448,6 +450,8 @@ class OpenCodeScribe(DatabaseScribe):
         CREATE TABLE IF NOT EXISTS part (id TEXT PRIMARY KEY, message_id TEXT NOT NULL,
             session_id TEXT NOT NULL, time_created INTEGER, time_updated INTEGER,
             data TEXT NOT NULL);
+        CREATE INDEX IF NOT EXISTS by_session ON message (session_id);
+        CREATE INDEX IF NOT EXISTS by_message ON part (message_id);
     """
 
     @staticmethod
