@@ -267,7 +267,7 @@ def test_a_cut_transcript_is_read_up_to_the_cut(bench: Bench) -> None:
     """One of lines; a document or database that is cut is an error that passes."""
     path = bench.scribe.write(CONVERSATION)
     data = path.read_bytes()
-    path.write_bytes(data[: len(data) - 9])
+    path.write_bytes(data[: 4096 if bench.scribe.database else len(data) - 9])
 
     try:
         bench.read(path)

@@ -384,7 +384,7 @@ def test_the_hook_knows_every_agent_of_the_table() -> None:
     """And every event: an entry it refuses would be worse than none."""
     from memoryd.cli import hook
 
-    assert {agent.name for agent in AGENTS} == set(hook.AGENTS)
+    assert {agent.name for agent in AGENTS} <= set(hook.AGENTS)
     events = {event for agent in AGENTS for event, _ in agent.events.values()}
     assert events == set(hook.EVENTS)
     assert all(shlex.quote(agent.name) == agent.name for agent in AGENTS)
