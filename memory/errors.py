@@ -24,7 +24,8 @@
     │   │   └── BaselineUnusable      git is missing or the repository damaged: snooze
     │   └── UndoConflict              what undo would restore was changed since
     ├── TranscriptError               a transcript cannot be read
-    │   └── TranscriptGone            it is not there any more
+    │   ├── TranscriptGone            it is not there any more
+    │   └── TranscriptBusy            its agent holds the database it is in: snooze
     ├── ProviderError                 the provider did not answer
     │   ├── ProviderUnavailable       no connection, timeout, 5xx: snooze, costs no failure
     │   ├── ProviderLimited           429, quota, budget spent: snooze until ``until_ms``
