@@ -1,6 +1,6 @@
 """What a caller asks to be saved, read at the edge: checked, folded, coerced.
 
-The order of the checks and what is coerced follow freecode reference 2. A key that is not given
+The order of the checks and what is coerced follow FreeCode's memory tool. A key that is not given
 (None, or a list that is none) is kept on an update; an empty list takes the key away.
 """
 

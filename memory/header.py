@@ -3,7 +3,7 @@
 A note is ``---``, ``key: value`` lines, ``---`` and a body. People write these by hand, so what is
 read is the part of YAML they use: quoted and plain scalars, ``[a, b]``, ``a, b`` and block lists,
 block scalars, comments. Unlike YAML a plain value goes to the end of its line, ``#`` and all.
-Format: ``docs/formats`` and the reference system's notes, which this reads as it wrote them.
+Format: YAML as people write it, and FreeCode's notes, which this reads as it wrote them.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ A markdown file in the folder of its type is one durable statement.
 def render(notes: Iterable[Note], unreadable: Iterable[tuple[str, str]] = ()) -> str:
     """The whole file, by type and name, without lines that would hold a secret.
 
-    Format: freecode reference 1.6.
+    Format: FreeCode's MEMORY.md.
 
     ``unreadable`` are the (path, reason) of files in the place of notes that are none: they are
     named last, so that a note with a damaged header is neither hidden nor described wrongly.

@@ -15,7 +15,7 @@ said again: the answer is that note. A person's note is left to them.
 ``anyway`` writes in the last three cases. Who saves a note now says it again: the tombstones it
 meets are lifted. The commit is memoryd's, with ``Memoryd-Source: tool``, since an agent's words
 are not the person's; with ``mine`` it is the person's and only they, or review, change the note
-from then on. Semantics of the reference system's tool (freecode reference 2), but for the omitted
+from then on. Semantics of FreeCode's memory tool, but for the omitted
 keys, the duplicates and the person's notes.
 """
 

@@ -1,4 +1,4 @@
-"""What the reference's extraction promised, as this product keeps or changes it."""
+"""What FreeCode's extraction promised, as this product keeps or changes it."""
 
 from __future__ import annotations
 

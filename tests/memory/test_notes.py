@@ -139,7 +139,7 @@ def test_a_day_that_does_not_exist_is_no_day(day: str) -> None:
 
 
 def test_the_header_has_the_fixed_order_and_only_what_is_there() -> None:
-    """The reference system reads what we write."""
+    """FreeCode reads what we write."""
     data = new_note(
         name="a-b", description="One: two", type="project", body="Text.", tags=["x", "y"],
         valid_from="2026-01-05T09:00:00Z",

@@ -1,6 +1,6 @@
 """Every form of a header that people and other programs write: read, or refused with its file.
 
-The forms are those of the reference system's parser; each test says where this one reads more, or
+The forms are those of FreeCode's parser; each test says where this one reads more, or
 refuses what that one misread.
 """
 
