@@ -17,7 +17,7 @@ from memoryd.memory.notes import ARCHIVE, Note
 from memoryd.memory.plan import Operation
 from memoryd.memory.proposals import MergeProposal
 from memoryd.memory.store import Store
-from memoryd.memory.values import lacks_value, shrinks, turns
+from memoryd.memory.values import lacks_value, shrinks, turns, without_said_as
 
 _SUFFIXES = 1_000
 
@@ -94,9 +94,9 @@ def loss(sources: Sequence[Note], text: Text) -> str:
 
     No distinct value of any note may be missing, no "never" be turned around, nor more than a
     quarter of their words in all be gone, each counted once: so two notes that say the same may
-    well become one.
+    well become one. A last line that only quotes what a note stands on is no words of it.
     """
-    old = "\n".join(f"{note.description}\n{note.body}" for note in sources)
+    old = "\n".join(f"{note.description}\n{without_said_as(note.body)}" for note in sources)
     new = f"{text.description}\n{text.content}"
     if lacks_value(old, new):
         return "merge.loses-value"

@@ -117,6 +117,11 @@ def _note(body: str) -> Note:
         (["one two three four", "five six seven eight"], "one two three four", "merge.shrinks"),
         (["one two three four", "five six seven eight"], "one two three four five six", ""),
         (["one two three", "one two three"], "one two three", ""),
+        (
+            ['Use tabs.\n\nSaid as: "well then let us have tabs in all of it"'],
+            "Use tabs.",
+            "",
+        ),
     ],
 )
 def test_what_a_text_loses_of_its_notes(old: list[str], new: str, code: str) -> None:
