@@ -117,7 +117,7 @@ def _kept(root: Path) -> Iterator[None]:
     """Where it all is must be known above all when something went wrong."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # passed on: whoever looks into it needs the folder
         click.echo(f"memoryd: the demo's folder is kept: {root}", err=True)
         raise
 

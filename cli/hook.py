@@ -310,7 +310,7 @@ def write(root: str, content: dict[str, object]) -> str:
     try:
         _write_new(temporary, data)
         os.rename(temporary, path)
-    except BaseException:
+    except BaseException:  # passed on: no half-written envelope stays
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise

@@ -175,7 +175,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("begin immediate")
     try:
         yield
-    except BaseException:
+    except BaseException:  # passed on: the transaction must not stay open
         if connection.in_transaction:  # a full disk may have rolled it back already
             connection.execute("rollback")
         raise

@@ -78,7 +78,7 @@ def write_atomic(
         elif not put_in_place(temporary, path, still):
             temporary.unlink()
             return False
-    except BaseException:
+    except BaseException:  # passed on: no half-written file stays
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)

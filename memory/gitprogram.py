@@ -169,7 +169,7 @@ def _run(git: Git, command: tuple[str, ...], given: bytes, environ: Mapping[str,
             f"git was killed after {git.limit_seconds:g} seconds",
             hint="check the disk; the next attempt starts afresh",
         ) from error
-    except BaseException:
+    except BaseException:  # passed on: the command must not outlive who asked for it
         _end(process)
         raise
     return Output(process.returncode, out, err.decode("utf-8", "replace"))

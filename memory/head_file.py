@@ -200,7 +200,7 @@ class HeadFile:
         try:
             yield
             self.database.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # passed on: the transaction must not stay open
             if self.database.in_transaction:
                 self.database.execute("ROLLBACK")
             raise
@@ -274,7 +274,7 @@ def _connected(path: Path) -> sqlite3.Connection:
                 _made(database)
             database.execute("COMMIT")
         _require_version(database)
-    except BaseException:
+    except BaseException:  # passed on: the file must not stay open
         database.close()
         raise
     return database

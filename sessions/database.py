@@ -65,7 +65,7 @@ class Database:
         try:
             with self.transaction() as cursor:
                 self._prepare_tables(cursor)
-        except BaseException:
+        except BaseException:  # passed on: the file must not stay open
             self.close()
             raise
 

@@ -69,6 +69,7 @@ class _LastOfEachFile(LineFile):
         return ""
 
     def read(self, position: int, cutoff: int | None) -> Iterator[Item]:
+        """As every source, but of the versions of one message only the last before the cutoff."""
         end = self.end() if cutoff is None else cutoff
         last: dict[str, int] = {}
         for after, line in super().read(position, end):

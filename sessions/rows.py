@@ -143,7 +143,7 @@ def _connect(uri: str) -> sqlite3.Connection:
         connection.text_factory = _text
         connection.execute("PRAGMA query_only=1")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except BaseException:
+    except BaseException:  # passed on: the agent's database must not stay open
         connection.close()
         raise
     return connection
