@@ -68,10 +68,11 @@ def is_quoted_secret(text: str, wordy: bool) -> bool:
 
 
 def _strong(value: str) -> bool:
-    """Letters and digits in one piece of 6 or more that is no path, version or known word."""
-    if len(value) < 6 or is_placeholder(value) or value.startswith(_PATHS):
-        return False
-    if not has_letter_and_digit(value):
+    """Letters and digits in one piece of 6 or more that is no version or known word.
+
+    ``value`` is neither a placeholder nor a path.
+    """
+    if len(value) < 6 or not has_letter_and_digit(value):
         return False
     short = len(value) < _LONGER_THAN_WORDS
     if short and not has_letter_and_digit(_WORDS_OF_THE_TRADE.sub("", value)):

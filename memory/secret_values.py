@@ -36,7 +36,7 @@ def is_placeholder(value: str) -> bool:
     """
     return (
         _PLACEHOLDER.match(value) is not None
-        or set(value) <= set("*.xX-_•…")
+        or not value.strip("*.xX-_•…")
         or "EXAMPLE" in value
         or "xxxxxx" in value.lower()
     )

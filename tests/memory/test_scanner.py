@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import time
 
 import pytest
 
-from memoryd.memory.scanner import redact, scan, verdicts
+from memoryd.memory.scanner import Finding, redact, scan, verdicts
 
 _A = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA"
 _ARMOUR = "-" * 5
@@ -220,7 +219,7 @@ def test_several_secrets_are_counted_and_the_rest_is_kept() -> None:
     assert (clean, count) == ("use [REDACTED:github] and [REDACTED:gitlab] here", 2)
 
 
-_UNITS = [
+STARTS = [
         "a", "eyJ", "eyJa.", "sk-ant-", "sk-", "token", "password=", "password=/", "password: ",
         "api_key", "-eyJ", "eyJhbGciOiJIUzI1NiJ9.",
         "://a:", "://", ":@", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA ", "AKIA", "xoxb-",
@@ -231,22 +230,34 @@ _UNITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", _UNITS)
-def test_time_stays_linear_on_one_repeated_start(unit: str) -> None:
-    """Any start of a pattern repeated for 128 KiB is scanned in a moment, not in minutes."""
-    text = unit * ((1 << 17) // len(unit))
-    began = time.process_time()
-
-    scan(text)
-
-    assert time.process_time() - began < 2
+def _is_covered(found: tuple[Finding, ...], text: str, secret: str) -> bool:
+    """Whether one of ``found`` covers the secret, which stands in ``text`` once."""
+    at = text.index(secret)
+    return any(
+        each.verdict == "secret" and each.start <= at and each.end >= at + len(secret)
+        for each in found
+    )
 
 
-def test_time_stays_linear_on_a_mebibyte_of_all_starts() -> None:
-    """The starts of all patterns, mixed for a mebibyte, are scanned within seconds."""
-    text = "".join(_UNITS * ((1 << 20) // len("".join(_UNITS))))
-    began = time.process_time()
+@pytest.mark.parametrize("unit", STARTS)
+def test_a_secret_behind_any_start_repeated_is_found(unit: str) -> None:
+    """128 KiB of any start of a pattern hide nothing behind them, and do not stop the scan.
 
-    scan(text)
+    A pattern that looks again and again at what it has seen would run into the suite's time limit;
+    how long each start takes is measured by ``bench/scanner.py``.
+    """
+    text = f"{unit * ((1 << 17) // len(unit))}\n{SECRETS['gitlab']}\n"
 
-    assert time.process_time() - began < 10
+    found = scan(text)
+
+    assert _is_covered(found, text, SECRETS["gitlab"])
+
+
+def test_a_secret_behind_a_mebibyte_of_all_starts_is_found() -> None:
+    """The same with the starts of all patterns mixed."""
+    starts = "".join(STARTS)
+    text = f"{starts * ((1 << 20) // len(starts))}\n{SECRETS['gitlab']}\n"
+
+    found = scan(text)
+
+    assert _is_covered(found, text, SECRETS["gitlab"])
