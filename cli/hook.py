@@ -40,6 +40,7 @@ SWITCHES = (
     "MEMORYD_DISABLE_CONSOLIDATION",
     "MEMORYD_DISABLE_RECALL",
     "MEMORYD_DISABLE_JUDGE",
+    "MEMORYD_OWN_CALL",  # the session is the answer to a question of ours
 )
 
 #: The first alarm leaves a trace, the second leaves at once; both within 300 ms of the start.

@@ -347,8 +347,9 @@ class Daemon:
 
 def _with_config(place: Workplace, config: Config) -> Workplace:
     """``place`` under another configuration. Raises ``ConfigError``."""
+    from memoryd.memory import own_calls
     from memoryd.memory.providers.registry import make
 
-    provider = make(config.provider, place.environ)
+    provider = make(config.provider, place.environ, own_calls.folder(place.home))
     calls = Calls(place.ledger, provider, config.provider)
     return replace(place, config=config, calls=calls)

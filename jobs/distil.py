@@ -26,6 +26,7 @@ from memoryd.memory.apply import apply_plan
 from memoryd.memory.config import Config, load_project
 from memoryd.memory.errors import ConfigError, TranscriptGone
 from memoryd.memory.log import logger
+from memoryd.memory.own_calls import is_own_place
 from memoryd.memory.plan import Plan, SliceRange
 from memoryd.memory.projects import Resolver, excluded
 from memoryd.sessions.stored import StoredMessage
@@ -161,6 +162,8 @@ def _is_gone(path: Path) -> bool:
 
 def _is_excluded(attempt: _Attempt, cwd: str) -> bool:
     if cwd not in attempt.exclusions:
+        if is_own_place(cwd):
+            return True
         globs = _project_config(attempt, cwd).privacy.exclude
         project = attempt.resolver.resolve(cwd)
         attempt.exclusions[cwd] = excluded(cwd, globs) or excluded(project.path, globs)

@@ -27,7 +27,9 @@ _Session = Annotated[
 ]
 _Reason = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][-A-Za-z0-9_.:+@]*\Z", max_length=80)]
 _Natural = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
-_Switch = Annotated[str, msgspec.Meta(pattern=r"\AMEMORYD_DISABLE[A-Z_]*\Z", max_length=40)]
+_Switch = Annotated[
+    str, msgspec.Meta(pattern=r"\AMEMORYD_(?:DISABLE[A-Z_]*|OWN_CALL)\Z", max_length=40)
+]
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,7 +49,8 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     cutoff: _Natural | None
     #: Wall time of the event, milliseconds.
     time_ms: _Natural
-    #: Names of the kill switches that were on in the agent's environment.
+    #: Names of the kill switches that were on in the agent's environment, ``MEMORYD_OWN_CALL``
+    #: where it answered a question of ours.
     switches: Annotated[tuple[_Switch, ...], msgspec.Meta(max_length=8)]
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.envelope import Envelope
 from memoryd.jobs.ledger import Ledger
-from memoryd.memory import seams
+from memoryd.memory import own_calls, seams
 from memoryd.memory.errors import BadEnvelope, TranscriptBusy, TranscriptError, UsageError
 from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.home import Home
@@ -62,8 +62,8 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
         total += 1
         try:
             envelope = envelopes.read(path)
-            if _KILL_SWITCHES.intersection(envelope.switches):
-                ledger.exclude(envelope.agent, envelope.session, "session.excluded")
+            if code := _excluded(envelope):
+                ledger.exclude(envelope.agent, envelope.session, code)
                 excluded += 1
             else:
                 created += _insert(envelope, ledger, find)
@@ -82,6 +82,13 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
         seams.reach("envelope.inserted")
         path.unlink(missing_ok=True)
     return Taken(total, created, bad, excluded)
+
+
+def _excluded(envelope: Envelope) -> str:
+    """Why the session is never to be distilled, as a code; empty where it may be."""
+    if own_calls.VARIABLE in envelope.switches or own_calls.is_own_place(envelope.cwd or ""):
+        return "session.own"
+    return "session.excluded" if _KILL_SWITCHES.intersection(envelope.switches) else ""
 
 
 def _waiting(inbox: Path) -> list[Path]:

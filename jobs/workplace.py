@@ -56,13 +56,14 @@ def open_workplace(
 
     Raises ``HomeError``, ``LedgerError``, ``ConfigError``.
     """
+    from memoryd.memory import own_calls
     from memoryd.memory.providers.registry import make
     from memoryd.sessions.history import History
 
     ledger = open_ledger(home, config, clock, check=check)
     history = History(home.session_history, clock)
     history.open()
-    chosen = provider or make(config.provider, environ)
+    chosen = provider or make(config.provider, environ, own_calls.folder(home))
     return Workplace(
         home, config, clock, environ, ledger, history, Calls(ledger, chosen, config.provider)
     )

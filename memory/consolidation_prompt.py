@@ -11,6 +11,7 @@ import time
 from memoryd.memory.consolidation_material import Material, Shown
 from memoryd.memory.decay import NEVER, Use
 from memoryd.memory.notes import TYPES, Note
+from memoryd.memory.own_calls import OPEN, enclosed
 from memoryd.memory.prompt import BODY_CHARACTERS, TIMEOUT_SECONDS, quoted
 from memoryd.memory.providers.base import Request
 from memoryd.memory.scanner import redact
@@ -27,6 +28,7 @@ _NAME_CHARACTERS = 80
 _LINE_CHARACTERS = 300
 
 SYSTEM = f"""\
+{OPEN}
 You tidy the memory of a person's coding agents: small notes, each one durable statement. You only \
 propose; another program checks every proposal and decides.
 
@@ -82,7 +84,7 @@ def request(
     prompt = f"{body}\n\nAnswer with the JSON object only; an empty plan is a good answer."
     return Request(
         system=SYSTEM,
-        prompt=redact(prompt)[0],
+        prompt=enclosed(redact(prompt)[0]),
         messages=(),
         notes=(),
         max_tokens=max_tokens,

@@ -16,6 +16,8 @@ for every message. ``project.json`` says what a key cannot (``memory/identities.
 | is new where a project once was that    | itself, under a key of its own                        |
 | lives elsewhere now                     |                                                       |
 | was merged into another                 | the other                                             |
+| is inside a project's folder in the     | that project                                          |
+| home, among its notes                   |                                                       |
 | is on a Windows drive that is mounted   | the mounted directory                                 |
 | is of no absolute path here (remote)    | itself, by its text                                   |
 """
@@ -93,6 +95,7 @@ class Resolver:
         self._merged: dict[str, str] = {}
         self._trees: dict[str, set[str]] = {}
         self._places: _Places | None = None
+        self._folders: Path | None = None
         self._guard = threading.Lock()
 
     def resolve(self, cwd: str) -> Project:
@@ -135,6 +138,9 @@ class Resolver:
             return self._project(text)
         try:
             place = Path(self._spelled(os.path.realpath(text)))
+            kept = self._kept_at(place)
+            if kept is not None:
+                return kept
             root, tree = self._root(place)
         except (OSError, ValueError):  # a name too long or unspeakable for this file system
             return self._project(os.path.normpath(text.replace("//", "/")))
@@ -142,6 +148,19 @@ class Resolver:
         if tree != root:
             self._trees.setdefault(found.key, set()).add(str(tree))
         return found
+
+    def _kept_at(self, place: Path) -> Project | None:
+        """The project in whose folder of the home ``place`` lies; None where it lies in none."""
+        if self._folders is None:
+            self._folders = Path(self._spelled(os.path.realpath(self._home.projects)))
+        if self._folders not in place.parents:
+            return None
+        key = place.relative_to(self._folders).parts[0]
+        known = identity(self._home, key)
+        if known is not None:
+            return self._answer(known, known.path)
+        path = path_of(key)
+        return self._project(path) if path is not None else None
 
     def _root(self, place: Path) -> tuple[Path, Path]:
         """The project's folder and the work tree around ``place``; both itself where there is none.

@@ -2,7 +2,8 @@
 
 Messages and notes are data, never instructions. Each stands behind a label at the start of a line;
 their own lines are indented, and the fences' tags are escaped in them, so that nothing inside can
-pass for a label or close a fence. The whole prompt is redacted once more before it leaves.
+pass for a label or close a fence. The whole prompt is redacted once more before it leaves, and says
+in its first and its last line whose it is (``own_calls.py``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memoryd.memory.facts import SliceMessage
+from memoryd.memory.own_calls import OPEN, continued, enclosed
 from memoryd.memory.providers.base import Request, ShownNote
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
@@ -33,6 +35,7 @@ _MISSING = {
 _TAGS = re.compile(r"<(?=/?(?:transcript|notes|index|changes|suspects|sessions)\b)", re.IGNORECASE)
 
 SYSTEM = f"""\
+{OPEN}
 You read a piece of a conversation between a person and their coding agent, and pick out what a \
 later session should still know. You only extract; another program decides what is kept.
 
@@ -90,7 +93,7 @@ def build(
     )
     return Request(
         system=SYSTEM,
-        prompt=redact(prompt)[0],
+        prompt=enclosed(redact(prompt)[0]),
         messages=tuple(messages),
         notes=tuple(notes),
         max_tokens=max_tokens,
@@ -102,11 +105,11 @@ def corrective(request: Request, problems: Sequence[str]) -> Request:
     """``request`` once more, saying what was wrong with the answer (never quoting it)."""
     listed = "\n".join(f"- {clip(fold(problem), 200)}" for problem in problems[:_PROBLEMS])
     note = (
-        "\n\nYour previous answer could not be used:\n"
+        "Your previous answer could not be used:\n"
         f"{listed or _MISSING[request.purpose]}\n"
         "Answer again, with the JSON object and nothing before or after it."
     )
-    return replace(request, prompt=request.prompt + redact(note)[0])
+    return replace(request, prompt=continued(request.prompt, f"\n{redact(note)[0]}"))
 
 
 def render(message: SliceMessage) -> str:

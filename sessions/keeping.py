@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from memoryd.memory.own_blocks import take_out_own_blocks
+from memoryd.memory.own_calls import holds_own_prompt, is_own_place, without_own_prompts
 from memoryd.sessions.adapter import Message, State
 from memoryd.sessions.split import parts
 from memoryd.sessions.stored import Cited, Keep
@@ -34,11 +35,14 @@ class Keeper:
 
         ``line_end`` is where in the transcript the line that said it ends.
         """
+        _look_for_own_call(message, state)
         if state.kind != "root":
             return state.kind
+        if is_own_place(message.cwd):
+            return "own-call"
         if self._exclude(message.cwd):
             return "excluded"
-        text, notes = take_out_own_blocks(message.text)
+        text, notes = take_out_own_blocks(without_own_prompts(message.text))
         if message.role == "assistant" and notes:
             self._note_citations(notes, message.at_ms)
         text = text.replace("\0", "").strip()
@@ -52,7 +56,7 @@ class Keeper:
 
     def excluded(self, state: State) -> bool:
         """Whether nothing of what happens now in the session may be kept."""
-        return state.kind != "root" or self._exclude(state.cwd)
+        return state.kind != "root" or is_own_place(state.cwd) or self._exclude(state.cwd)
 
     def new_citations(self) -> list[Cited]:
         """What the messages seen since this was last asked cited."""
@@ -65,3 +69,19 @@ class Keeper:
         for note in safe:
             if len(self.cited) < CITED_LIMIT:
                 self.cited[note] = None
+
+
+def _look_for_own_call(message: Message, state: State) -> None:
+    """A session that begins where programs answer for us, or with a question of ours, is an answer.
+
+    Nothing of it was said by a person, whoever goes on with it. A question of ours that turns up
+    later was pasted: only that is left out.
+    """
+    if not state.first:
+        asked = message.role == "user" and holds_own_prompt(message.text)
+        if asked or is_own_place(message.cwd):
+            state.first = "own"
+        elif message.role == "user":
+            state.first = "person"
+    if state.first == "own" and state.kind == "root":
+        state.kind = "internal"

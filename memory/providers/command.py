@@ -1,7 +1,8 @@
 """Any program as a provider: the prompt on its stdin, the answer on its stdout.
 
 The program runs in a process group of its own, which ends with it: at the time limit, when it
-writes too much, and also when it leaves children behind.
+writes too much, and also when it leaves children behind. It runs in a folder of the home made for
+it, so name it by an absolute path or let it be found in ``PATH``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent, ProviderUnavailable
+from memoryd.memory.own_calls import environment, prepared
 from memoryd.memory.providers.base import Reply, Request
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
@@ -37,17 +40,20 @@ class CommandProvider:
     costs = True
     consolidates = True
 
-    def __init__(self, settings: ProviderSettings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: ProviderSettings, environ: Mapping[str, str], own_calls: Path
+    ) -> None:
         self._command = settings.command
         # An agent's own program must not report its session to us: that would never end.
-        self._environ = {**environ, "MEMORYD_DISABLE": "1"}
+        self._environ = environment(environ, own_calls)
+        self._own_calls = own_calls
 
     def complete(self, request: Request) -> Reply:
         """Answer one request; see ``Provider`` for what it raises."""
         if not self._command:
             raise ProviderPermanent("no command is configured", hint="set provider.command")
         prompt = f"{request.system}\n\n{request.prompt}\n"
-        process = _start(self._command, self._environ)
+        process = _start(self._command, self._environ, self._own_calls)
         with _Group(process) as group:
             talk = _talk(process, prompt.encode("utf-8", "replace"), request.timeout_seconds)
             if talk.ended:
@@ -84,7 +90,16 @@ def _check(talk: _Talk, code: int | None, limit: float) -> None:
         )
 
 
-def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[str], environ: Mapping[str, str], own_calls: Path
+) -> subprocess.Popen[bytes]:
+    try:
+        place = prepared(own_calls)
+    except OSError as error:
+        raise ProviderUnavailable(
+            f"the folder {own_calls} that commands run in cannot be made: {error.strerror}",
+            hint="check who owns the home and that the disk has room",
+        ) from error
     try:
         return subprocess.Popen(
             list(command),
@@ -92,6 +107,7 @@ def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Pop
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(environ),
+            cwd=place,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.providers.base import Provider
 
 
-def make(settings: ProviderSettings, environ: Mapping[str, str]) -> Provider:
+def make(settings: ProviderSettings, environ: Mapping[str, str], own_calls: Path) -> Provider:
     """The provider that ``settings`` names; keys are read from ``environ`` at each call.
+
+    ``own_calls`` is the folder that a program which answers for us runs in (``own_calls.py``).
 
     Nothing is asked or checked here: what is missing is said by the first call, as
     ``ProviderPermanent`` with a hint.
@@ -25,7 +28,7 @@ def make(settings: ProviderSettings, environ: Mapping[str, str]) -> Provider:
     if settings.name == "command":
         from memoryd.memory.providers.command import CommandProvider
 
-        return CommandProvider(settings, environ)
+        return CommandProvider(settings, environ, own_calls)
     from memoryd.memory.providers.rules import RulesProvider
 
     return RulesProvider()

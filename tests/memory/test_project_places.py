@@ -266,6 +266,40 @@ def test_a_project_that_was_moved_by_hand_is_read_by_both_paths(home: Home, tmp_
     assert Resolver(home).resolve(str(tmp_path / "app")).path == str(tmp_path.resolve() / "new")
 
 
+def test_a_directory_among_a_projects_notes_is_the_project(home: Home, tmp_path: Path) -> None:
+    """Where they are, and by a link; before and after the project moved or was merged."""
+    app = make_repository(tmp_path / "app")
+    found = written(home, app)
+    notes = home.projects / found.key / "memory"
+    (notes / "feedback").mkdir(parents=True)
+    (notes / ".git").write_text("gitdir: ../../../baselines/x.git\n")
+    (tmp_path / "link").symlink_to(notes)
+    ways = [notes.parent, notes, notes / "feedback", notes / "gone", tmp_path / "link"]
+
+    assert {Resolver(home).resolve(str(way)) for way in ways} == {found}
+    app.rename(tmp_path / "new")
+    written(home, tmp_path / "new")
+    assert Resolver(home).resolve(str(notes)).path == str(tmp_path.resolve() / "new")
+    into = written(home, make_repository(tmp_path / "other"))
+    merge_identity(home, found.key, into.key)
+    assert {Resolver(home).resolve(str(way)) for way in ways} == {into}
+
+
+def test_a_directory_among_notes_that_say_no_project_is_what_their_key_says(
+    home: Home, tmp_path: Path
+) -> None:
+    """A store whose ``project.json`` is lost; what no key says stays a directory like any other."""
+    app = make_repository(tmp_path / "app")
+    notes = home.projects / project_key(str(app.resolve())) / "memory"
+    odd = home.projects / "not%a%key" / "memory"
+    for folder in (notes, odd, home.projects):
+        folder.mkdir(parents=True, exist_ok=True)
+
+    assert key(home, notes) == key(home, app)
+    assert key(home, odd) == project_key(str(odd.resolve()))
+    assert key(home, home.projects) == project_key(str(home.projects.resolve()))
+
+
 NAMES = ("a", "b", "c")
 STEPS = st.lists(
     st.tuples(
@@ -327,3 +361,6 @@ def _require_one_key_each(home: Home, root: Path) -> None:
         assert len(reached) == 1
         found[name] = reached.pop()
     assert len(set(found.values())) == len(found)
+    for known in identities(home):  # and among its notes, wherever the project itself is by now
+        notes = home.projects / known.key / "memory"
+        assert key(home, notes) == key(home, notes / "user") == known.key

@@ -6,6 +6,7 @@ import json
 import re
 
 from memoryd.memory.facts import SliceMessage, parse_answer
+from memoryd.memory.own_calls import CLOSE, OPEN
 from memoryd.memory.prompt import SYSTEM, build, chunks, corrective, render
 from memoryd.memory.providers.base import ShownNote
 
@@ -50,7 +51,17 @@ def test_the_whole_prompt_is_redacted_but_stays_whole() -> None:
     assert token not in prompt
     assert "MIIabc" not in prompt
     assert prompt.count("[REDACTED:gitlab]") == 2
-    assert prompt.rstrip().endswith("worth keeping.")
+    assert prompt.rstrip().endswith(f"worth keeping.\n{CLOSE}")
+
+
+def test_every_prompt_says_whose_it_is_before_and_after() -> None:
+    """The rules and the data; a correction too, and nothing quoted ends it before its end."""
+    request = build([_message(f"x\n{CLOSE}\ny")], [_note(CLOSE)])
+
+    for asked in (request, corrective(request, ["wrong"])):
+        lines = asked.prompt.split("\n")
+        assert (asked.system.split("\n")[0], lines[0], lines[-1]) == (OPEN, OPEN, CLOSE)
+        assert lines.count(CLOSE) == 1
 
 
 def test_the_answers_form_in_the_instructions_is_one_we_read() -> None:
@@ -70,7 +81,7 @@ def test_a_correction_says_what_was_wrong_and_keeps_the_question() -> None:
 
     again = corrective(request, ["category is\nwrong", *["x" * 999] * 50])
 
-    assert again.prompt.startswith(request.prompt)
+    assert again.prompt.startswith(request.prompt.removesuffix(CLOSE))
     assert "- category is wrong\n" in again.prompt
     assert len(again.prompt) < len(request.prompt) + 3000
     assert again.messages == request.messages

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,9 +18,18 @@ from memoryd.memory.providers.command import OUTPUT_BYTES
 from memoryd.memory.providers.registry import make
 
 
-def _ask(*command: str, seconds: float = 10, prompt: str = "the prompt") -> Reply:
-    provider = make(ProviderSettings(name="command", command=command), dict(os.environ))
-    return provider.complete(Request("the system", prompt, (), (), 100, seconds))
+def _ask(
+    *command: str, seconds: float = 10, prompt: str = "the prompt", place: Path | None = None
+) -> Reply:
+    settings = ProviderSettings(name="command", command=command)
+    if place is not None:
+        return make(settings, dict(os.environ), place).complete(_request(prompt, seconds))
+    with tempfile.TemporaryDirectory() as made:
+        return make(settings, dict(os.environ), Path(made)).complete(_request(prompt, seconds))
+
+
+def _request(prompt: str, seconds: float) -> Request:
+    return Request("the system", prompt, (), (), 100, seconds)
 
 
 def _python(code: str) -> tuple[str, ...]:
@@ -66,9 +77,29 @@ def test_a_large_prompt_and_a_large_answer_pass_each_other() -> None:
 
 def test_the_program_is_told_not_to_report_to_us() -> None:
     """Its own hooks must not feed its session back."""
-    reply = _ask(*_python("import os; print(os.environ['MEMORYD_DISABLE'])"))
+    code = "import os; print(os.environ['MEMORYD_DISABLE'], os.environ['MEMORYD_OWN_CALL'])"
 
-    assert reply.text.strip() == "1"
+    assert _ask(*_python(code)).text.strip() == "1 1"
+
+
+def test_the_program_runs_in_a_folder_made_for_it(tmp_path: Path) -> None:
+    """Private and empty; and a repository around the home is not its project."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    place = tmp_path / "run" / "calls"
+    code = "pwd; ls -A; git rev-parse --show-toplevel 2>/dev/null || echo none"
+
+    reply = _ask("sh", "-c", code, place=place)
+
+    assert reply.text.split() == [str(place), "none"]
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_cannot_be_made_is_a_provider_that_is_away(tmp_path: Path) -> None:
+    """A full disk passes."""
+    (tmp_path / "run").write_text("in the way")
+
+    with pytest.raises(ProviderUnavailable, match="cannot be made"):
+        _ask("true", place=tmp_path / "run" / "calls")
 
 
 def test_a_program_that_ignores_its_prompt_may_answer() -> None:

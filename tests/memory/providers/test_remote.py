@@ -279,7 +279,7 @@ def test_no_model_and_no_key_are_permanent_with_a_hint(name: Any) -> None:
         ProviderSettings(name=name, model="m", api_key_file="/nowhere/key"),
     ):
         with pytest.raises(ProviderPermanent) as caught:
-            make(settings, {}).complete(_REQUEST)
+            make(settings, {}, Path("unused")).complete(_REQUEST)
         assert caught.value.hint
 
 
@@ -293,10 +293,10 @@ def test_a_key_file_must_belong_to_its_owner_alone(tmp_path: Path) -> None:
         settings = ProviderSettings(
             name="openai", model="m", base_url=server.url, api_key_file=str(key)
         )
-        make(settings, {}).complete(_REQUEST)
+        make(settings, {}, Path("unused")).complete(_REQUEST)
         key.chmod(0o640)
         with pytest.raises(ProviderPermanent) as caught:
-            make(settings, {}).complete(_REQUEST)
+            make(settings, {}, Path("unused")).complete(_REQUEST)
 
     assert server.headers[0]["authorization"] == f"Bearer {_KEY}"
     assert caught.value.hint == f"run: chmod 600 {key}"
