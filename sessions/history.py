@@ -97,7 +97,8 @@ class History:
         """Commit ``batch`` if the session still stands where ``expected`` says; else None.
 
         ``expected`` is what ``progress`` gave, None for a session never seen. ``seq_after`` is a
-        ``seq`` that others have seen given: new ones are higher, also where this file is younger.
+        ``seq`` that a cursor holds: new ones are higher, also where this file is younger, and what
+        was said up to it stands as it is.
         Copies found are counted in the batch's tally, which is stored with it.
         """
         guard = None if expected is None else (expected.position, expected.reading)
@@ -110,7 +111,8 @@ class History:
                 row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
             last_seq = max(row[8], seq_after)
             now_ms = self._clock.now_ms()
-            done = Recording(cursor, agent, row[0], last_seq, batch, now_ms).run()
+            recording = Recording(cursor, agent, row[0], last_seq, batch, now_ms, seq_after)
+            done = recording.run()
             self._move(cursor, row[0], transcript, done, batch)
         reach("messages.committed")
         return done

@@ -8,6 +8,7 @@ from functools import lru_cache
 from memoryd.memory.own_blocks import take_out_own_blocks
 from memoryd.memory.own_calls import holds_own_prompt, is_own_place, without_own_prompts
 from memoryd.sessions.adapter import Message, State
+from memoryd.sessions.injected import without_recalled
 from memoryd.sessions.split import parts
 from memoryd.sessions.stored import Cited, Keep
 
@@ -43,6 +44,8 @@ class Keeper:
         if self._exclude(message.cwd):
             return "excluded"
         text, notes = take_out_own_blocks(without_own_prompts(message.text))
+        if message.role == "assistant":
+            text = without_recalled(text)
         if message.role == "assistant" and notes:
             self._note_citations(notes, message.at_ms)
         text = text.replace("\0", "").strip()

@@ -1,7 +1,8 @@
 """Recording one batch of a transcript inside a transaction of the caller's.
 
 Decides for each message whether it is known (by id, or as the next of its equals), a copy of
-another session's, or new; only a new one gets a ``seq``. Nothing here commits.
+another session's, or new; only a new one gets a ``seq``. One whose id is known and whose words are
+others is newer: it takes the place of the first, unless that was distilled. Nothing here commits.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Recording:
         last_seq: int,
         batch: Batch,
         now_ms: int,
+        distilled_seq: int = 0,
     ) -> None:
         self._cursor = cursor
         self._agent = agent
@@ -41,6 +43,8 @@ class Recording:
         self._latest = last_seq
         self._batch = batch
         self._now_ms = now_ms
+        #: Up to here a cursor has passed: those words stand, whatever the agent makes of them.
+        self._distilled_seq = distilled_seq
         self.done = Recorded(last_seq=last_seq)
 
     def run(self) -> Recorded:
@@ -74,9 +78,13 @@ class Recording:
     def _keep_by_id(self, message: Keep) -> None:
         """One look-up serves both questions: is it known here, and does it stand elsewhere?"""
         found = self._cursor.execute(schema.KNOWN, (message.id,)).fetchall()
-        for session_id, *met in found:
-            if session_id == self._session_id:
-                self._meet(message, *met)
+        for session_id, seq, parts, reading, role in found:
+            if session_id == self._session_id and role == message.role:
+                if not self._renewed(message, seq, parts, reading):
+                    self._meet(message, seq, parts, reading)
+                return
+            if session_id == self._session_id:  # an id that both sides use tells nothing
+                self._keep_by_base(message)
                 return
         if (found and self._copied_by_id(message)) or self._copied_by_fork(message):
             self.done.copied += 1
@@ -94,6 +102,23 @@ class Recording:
             ordinal = self._next_ordinal(base)
             known_as = hashlib.sha256(b"%s/%d" % (base, ordinal)).hexdigest()
             self._add(message, known_as, base, ordinal)
+
+    def _renewed(self, message: Keep, seq: int, parts: int, met_in: int) -> bool:
+        """Whether the agent changed a message that nobody has distilled yet: the newest counts.
+
+        It keeps its place where it fits there, else it is the last that was said.
+        """
+        span = (self._session_id, seq, seq + parts - 1)
+        said = self._cursor.execute(schema.SAID, span).fetchall()
+        texts = tuple(text for text, _ in said)
+        if seq <= self._distilled_seq or texts == message.parts or "" in texts:
+            return False
+        self._cursor.execute(schema.TAKE_AWAY, span)
+        fits = len(message.parts) <= parts or span[2] == self._last_seq
+        after = seq - 1 if fits else self._last_seq
+        state = said[0][1] if met_in == self._batch.reading else "live"
+        self._put(message, message.id, after, state=state)
+        return True
 
     def _meet(self, message: Keep, seq: int, parts: int, met_in: int) -> None:
         """The message stands already; say that this reading has met it."""
@@ -130,24 +155,37 @@ class Recording:
         return found[0] + 1 if found else 0
 
     def _add(self, message: Keep, known_as: str, base: bytes | None, ordinal: int | None) -> None:
+        self._put(message, known_as, self._last_seq, base, ordinal)
+        self.done.messages += 1
+        self.done.user_messages += message.role == "user"
+        self.done.first_seq = self.done.first_seq or self._last_seq - len(message.parts) + 1
+
+    def _put(
+        self,
+        message: Keep,
+        known_as: str,
+        after: int,
+        base: bytes | None = None,
+        ordinal: int | None = None,
+        *,
+        state: str = "live",
+    ) -> None:
+        """Store the message with the ``seq`` that follow ``after``."""
         total = len(message.parts)
         at_ms = message.at_ms
         if at_ms is not None and at_ms > self._now_ms + _AHEAD_MS:
             at_ms = None  # a wrong clock: when it was said is not known
         for part, text in enumerate(message.parts, 1):
             first = part == 1
-            self._last_seq += 1
             row = (
-                *(self._session_id, self._last_seq, known_as if first else f"{known_as}#{part}"),
+                *(self._session_id, after + part, known_as if first else f"{known_as}#{part}"),
                 *(part, total, base if first else None, ordinal if first else None),
                 *(self._batch.reading, message.role, text, at_ms),
-                *(message.cwd, message.project, message.line_end),
+                *(message.cwd, message.project, message.line_end, state),
             )
             self._cursor.execute(schema.ADD, row)
-        self.done.messages += 1
-        self.done.user_messages += message.role == "user"
-        self.done.first_seq = self.done.first_seq or self._last_seq - total + 1
-        self.done.last_seq = self._latest = self._last_seq
+        self._latest = after + total
+        self.done.last_seq = self._last_seq = max(self._last_seq, self._latest)
 
     def _roll_back(self, turns: int) -> None:
         reading = self._batch.reading

@@ -112,7 +112,7 @@ MOVE = """
 """
 
 #: Where an id stands, in this session or in others.
-KNOWN = "select session_id, seq, parts, reading from message where message_id = ?"
+KNOWN = "select session_id, seq, parts, reading, role from message where message_id = ?"
 
 #: An equal message without an id that this reading has not met yet, the first one first.
 EQUAL = """
@@ -132,6 +132,14 @@ MEET = """
     where session_id = ? and seq between ? and ?
 """
 
+#: What was kept of a message, its parts in order.
+SAID = """
+    select text, state from message where session_id = ? and seq between ? and ? order by seq
+"""
+
+#: Takes away a message that is about to be kept in its newer words.
+TAKE_AWAY = "delete from message where session_id = ? and seq between ? and ?"
+
 #: The same words under the same id in another session of the agent.
 COPY = """
     select 1 from message join session on session.id = message.session_id
@@ -149,8 +157,8 @@ COPY_OF_FORK = """
 
 ADD = """
     insert into message (session_id, seq, message_id, part, parts, base, ordinal, reading, role,
-                         text, at_ms, cwd, project, line_end)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         text, at_ms, cwd, project, line_end, state)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 #: Where the last ? turns of this reading begin.
