@@ -146,7 +146,7 @@ class _Branch(LineFile):
         before = ""
         for _, line in super().read(0, self.end()):
             node = _node_on(line)
-            if node.id and len(parents) < TREE_LIMIT:
+            if node.id and node.id not in parents and len(parents) < TREE_LIMIT:
                 parents[node.id] = before if node.parentId is None else node.parentId
                 before = node.id
         alive: set[str] = set()

@@ -9,6 +9,7 @@ import pytest
 from said import Reader
 
 from memoryd.memory.testing import FakeClock
+from memoryd.sessions import documents, lines, opencode, rows, tables
 from memoryd.sessions.history import History
 
 
@@ -29,3 +30,11 @@ def reader(history: History, tmp_path: Path) -> Reader:
 def rollouts(history: History, tmp_path: Path) -> Reader:
     """Reads Codex's transcripts."""
     return Reader(history, tmp_path, "codex")
+
+
+@pytest.fixture
+def small_lines(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Makes 64 KiB the longest item that may be held."""
+    for module in (lines, documents, rows, tables, opencode):
+        monkeypatch.setattr(module, "LINE_LIMIT_BYTES", 64 * 1024)
+    return 64 * 1024

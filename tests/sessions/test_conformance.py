@@ -21,9 +21,7 @@ from memoryd.sessions import (
     documents,
     gemini_cli,
     lines,
-    opencode,
     rows,
-    tables,
 )
 from memoryd.sessions.adapter import Adapter
 from memoryd.sessions.agents import adapter_for, known
@@ -91,14 +89,6 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path, history: History) -> B
 def stored(request: pytest.FixtureRequest, tmp_path: Path, history: History) -> Bench:
     """Each database in turn."""
     return bench_of(request.param, tmp_path, history)
-
-
-@pytest.fixture
-def small_lines(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Makes 64 KiB the longest item that may be held."""
-    for module in (lines, documents, rows, tables, opencode):
-        monkeypatch.setattr(module, "LINE_LIMIT_BYTES", 64 * 1024)
-    return 64 * 1024
 
 
 def test_there_is_a_scribe_for_every_agent() -> None:
