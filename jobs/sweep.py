@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from memoryd.sessions.source import Look
 
 MINUTE_MS = 60_000
+#: How far ahead of now a transcript's time may be, and still be of a session that goes on.
+AHEAD_MS = 60 * MINUTE_MS
 
 
 def take_in_envelopes(place: Workplace) -> Taken:
@@ -42,7 +44,7 @@ def finalize_idle(place: Workplace) -> int:
     still_since = now - place.config.sessions.idle_minutes * MINUTE_MS
     made = 0
     for known in _sessions(place):
-        if not _is_idle(known, still_since):
+        if not _is_idle(known, still_since, now):
             continue
         try:
             made += _finalize(place, known)
@@ -109,9 +111,12 @@ def _active_ms(adapter: Adapter, found: Found) -> int:
     return look.active_ms if look else 0
 
 
-def _is_idle(known: _Session, still_since: int) -> bool:
+def _is_idle(known: _Session, still_since: int, now: int) -> bool:
     look = known.look()  # None: gone, or not ours to read; nothing more can be learned from it
-    return look is not None and look.at_most > known.last_cutoff and look.active_ms <= still_since
+    if look is None or look.at_most <= known.last_cutoff:
+        return False
+    # Written by a clock that was ahead and is right by now: not in this moment, so not any more.
+    return look.active_ms <= still_since or look.active_ms > now + AHEAD_MS
 
 
 def _finalize(place: Workplace, known: _Session) -> int:

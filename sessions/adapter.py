@@ -74,10 +74,11 @@ class State(msgspec.Struct, omit_defaults=True):
     ``kind`` is what the session was seen to be, ``parent`` and ``forked_from`` the sessions it came
     from; ``cwd`` the last one said; ``asked`` the ids of questions put to the person; ``saving``
     those of calls to save memory whose results are to come (``own_tool.py``); ``begun`` that
-    ``kind`` was decided; ``copied_seq`` up to which ``seq`` of the session it was forked from this
-    one was found to repeat it, -1 once it no longer does; ``turns`` the ids of the last user turns,
-    where an agent names one of them when the person takes turns back; ``first`` whose the first
-    words were, empty before any: no adapter sets it, ingestion does (``keeping.py``).
+    ``kind`` was decided; ``copied_seq`` up to which ``seq`` of the session ``copied_from``, one of
+    those it was forked from, this one was found to repeat it, -1 once it no longer does; ``turns``
+    the ids of the last user turns, where an agent names one of them when the person takes turns
+    back; ``first`` whose the first words were, empty before any: no adapter sets it, ingestion does
+    (``keeping.py``).
     """
 
     session: str = ""
@@ -89,6 +90,7 @@ class State(msgspec.Struct, omit_defaults=True):
     saving: list[str] = msgspec.field(default_factory=list)
     begun: bool = False
     copied_seq: int = 0
+    copied_from: str = ""
     turns: list[str] = msgspec.field(default_factory=list)
     first: Literal["", "person", "own"] = ""
 

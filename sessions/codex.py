@@ -300,7 +300,7 @@ def _source(raw: msgspec.Raw) -> tuple[object, str]:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None, ""
     if isinstance(source, str):
-        return None, source if source in _CHILD_SOURCES else ""
+        return None, source if source in {*_CHILD_SOURCES, *_INTERNAL} else ""
     if not is_object(source):
         return None, ""
     for key in _CHILD_SOURCES:

@@ -45,6 +45,7 @@ class Recording:
         self._now_ms = now_ms
         #: Up to here a cursor has passed: those words stand, whatever the agent makes of them.
         self._distilled_seq = distilled_seq
+        self._forked_from: list[str] | None = None
         self.done = Recorded(last_seq=last_seq)
 
     def run(self) -> Recorded:
@@ -138,16 +139,33 @@ class Recording:
         return self._one(schema.COPY, (*key, *said)) is not None
 
     def _copied_by_fork(self, message: Keep) -> bool:
-        """Without ids, a fork copies its origin as long as its messages are equal, in order."""
+        """Without ids, a fork copies its origin as long as its messages are equal, in order.
+
+        What that was forked from itself stands there: its own copy was not kept.
+        """
         state = self._batch.state
         if not state.forked_from or state.copied_seq < 0:
             return False
         said = (message.role, message.parts[0], len(message.parts))
-        window = (state.copied_seq, state.copied_seq + _FORK_GAP)
-        key = (self._agent, state.forked_from)
-        found = self._one(schema.COPY_OF_FORK, (*key, *window, *said))
-        state.copied_seq = found[0] if found else -1
-        return found is not None
+        origins = self._origins()
+        at = origins.index(state.copied_from) if state.copied_from in origins else 0
+        for origin in origins[at:]:
+            after = state.copied_seq if origin == state.copied_from else 0
+            key = (self._agent, origin, after, after + _FORK_GAP)
+            found = self._one(schema.COPY_OF_FORK, (*key, *said))
+            if found:
+                state.copied_from, state.copied_seq = origin, found[0]
+                return True
+        state.copied_seq = -1
+        return False
+
+    def _origins(self) -> list[str]:
+        """The sessions that this one was forked from, the eldest first."""
+        if self._forked_from is None:
+            key = (self._agent, self._batch.state.forked_from, self._agent)
+            rows = self._cursor.execute(schema.ORIGINS, key).fetchall()
+            self._forked_from = [session for (session,) in rows]
+        return self._forked_from
 
     def _next_ordinal(self, base: bytes) -> int:
         key = (self._session_id, base, self._batch.reading)

@@ -155,6 +155,18 @@ COPY_OF_FORK = """
     order by seq limit 1
 """
 
+#: The session of a name and those it was forked from in turn, the eldest first; a ring ends too.
+ORIGINS = """
+    with recursive line (session, forked_from, steps) as (
+        select session, forked_from, 1 from session where agent = ? and session = ?
+        union all
+        select session.session, session.forked_from, line.steps + 1
+        from session join line on session.session = line.forked_from
+        where session.agent = ? and line.forked_from <> '' and line.steps < 20
+    )
+    select session from line order by steps desc
+"""
+
 ADD = """
     insert into message (session_id, seq, message_id, part, parts, base, ordinal, reading, role,
                          text, at_ms, cwd, project, line_end, state)

@@ -74,6 +74,15 @@ def test_one_that_is_still_being_written_waits(world: World) -> None:
     assert finalize_idle(world.place) == 1
 
 
+def test_one_that_a_wrong_clock_wrote_does_not_wait_for_that_time(world: World) -> None:
+    """It may be years; a little ahead, it may be going on."""
+    said = still(world, world.transcript().user(RULE), -59)
+    assert finalize_idle(world.place) == 0
+
+    still(world, said, -24 * 60)
+    assert (finalize_idle(world.place), finalize_idle(world.place)) == (1, 0)
+
+
 def test_the_next_sweep_makes_no_second_job(world: World) -> None:
     """Before it was worked, and after, and after its row was pruned."""
     still(world, world.transcript().user(RULE), 31)

@@ -223,6 +223,9 @@ def test_codex_takes_the_directory_from_the_turn() -> None:
         ({"thread_source": "subagent"}, "child"),
         ({"parent_thread_id": "p"}, "child"),
         ({"thread_source": "memory_consolidation"}, "internal"),
+        ({"source": {"subagent": "memory_consolidation"}}, "internal"),
+        ({"source": "memory_consolidation"}, "internal"),
+        ({"source": "exec"}, "root"),
         ({"source": "cli", "thread_source": "user"}, "root"),
     ],
 )
