@@ -50,14 +50,15 @@ def prepared(place: Path) -> Path:
 def environment(environ: Mapping[str, str], place: Path) -> dict[str, str]:
     """``environ`` for a program that answers for us in ``place``.
 
-    Everything of memoryd is off in it, and git does not take a repository around the home for the
-    program's project.
+    Everything of memoryd is off in it, what its hooks say goes to this home, and git does not take
+    a repository around the home for the program's project.
     """
     ceilings = filter(None, (str(place.parent), environ.get("GIT_CEILING_DIRECTORIES")))
     return {
         **environ,
         VARIABLE: "1",
         "MEMORYD_DISABLE": "1",
+        "MEMORYD_HOME": str(place.parent.parent),
         "GIT_CEILING_DIRECTORIES": os.pathsep.join(ceilings),
     }
 

@@ -149,7 +149,9 @@ def test_the_folder_is_a_private_one_of_the_home(tmp_path: Path) -> None:
 
 def test_the_environment_keeps_what_a_person_set(tmp_path: Path) -> None:
     """And adds ours."""
-    found = environment({"A": "b", "GIT_CEILING_DIRECTORIES": "/x"}, tmp_path / "run" / FOLDER)
+    home = Home(tmp_path / "home")
+    found = environment({"A": "b", "GIT_CEILING_DIRECTORIES": "/x"}, folder(home))
 
+    assert found["MEMORYD_HOME"] == str(home.root)
     assert (found["A"], found[VARIABLE], found["MEMORYD_DISABLE"]) == ("b", "1", "1")
-    assert found["GIT_CEILING_DIRECTORIES"] == f"{tmp_path / 'run'}:/x"
+    assert found["GIT_CEILING_DIRECTORIES"] == f"{home.root / 'run'}:/x"

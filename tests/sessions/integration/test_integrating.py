@@ -8,6 +8,9 @@ import shlex
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -240,6 +243,43 @@ def test_a_home_that_cannot_keep_the_copy_stops_the_edit(tmp_path: Path) -> None
     outcome = run(Home(tmp_path / "file"))
 
     assert (outcome.state, path.read_bytes()) == ("refused", b"{}")
+
+
+@contextmanager
+def not_root(*places: Path) -> Iterator[None]:
+    """As a user to whom ``places`` belong, and whom modes bind."""
+    user = os.geteuid()
+    for place in places if user == 0 else ():
+        os.chown(place, 65534, -1)
+    try:
+        if user == 0:
+            os.seteuid(65534)
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
+@pytest.mark.parametrize("data", [b'{"a": 1}', None])
+def test_a_folder_that_may_not_be_written_is_left_and_said(
+    monkeypatch: pytest.MonkeyPatch, agent: Agent, data: bytes | None
+) -> None:
+    """What to add is shown, and nothing is left half done."""
+    program = hook_program()
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        monkeypatch.setenv("HOME", made)
+        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+            monkeypatch.delenv(variable, raising=False)
+        path = settings_of(agent, data)
+        with not_root(Path(made), path.parent, *([path] if data else [])):
+            path.parent.chmod(0o500)
+            outcome = run(Home(Path(made) / "home"), agent, to=program)
+            left = sorted(path.parent.iterdir())
+            path.parent.chmod(0o700)
+
+        assert (outcome.state, left) == ("refused", [path] if data else [])
+        assert str(path) in outcome.problem and "hooks" in outcome.by_hand
+        assert (path.read_bytes() if data else None) == data
 
 
 def test_a_damaged_receipt_costs_nothing_but_white_space(home: Home) -> None:
