@@ -27,13 +27,44 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+#: What an agent that answers a question of ours may not do: it was not a person who asked for it.
+REFUSED_IN_OWN_CALLS = frozenset(
+    {
+        "apply",
+        "cite",
+        "delete",
+        "enqueue",
+        "forget",
+        "import",
+        "reject",
+        "rename",
+        "restore",
+        "save",
+        "undo",
+    }
+)
+
+
 def _take_home(context: click.Context, parameter: click.Parameter, value: str | None) -> Home:
+    _refuse_in_own_calls(context.info_name or "")
     home = Home.locate(value or context.find_root().obj, os.environ)
     if home.root.exists() and not home.root.is_dir():
         raise HomeError(
             f"the home {home.root} is a file", hint="name a directory with --home or $MEMORYD_HOME"
         )
     return home
+
+
+def _refuse_in_own_calls(command: str) -> None:
+    if command not in REFUSED_IN_OWN_CALLS:
+        return
+    from memoryd.memory.own_calls import VARIABLE
+
+    if os.environ.get(VARIABLE):
+        raise UsageError(
+            f"{command} does nothing in a program that answers a question of memoryd's",
+            hint=f"answer on standard output; elsewhere {VARIABLE} is not set",
+        )
 
 
 def home_option(command: _Command) -> _Command:
