@@ -49,6 +49,7 @@ class _Document(msgspec.Struct):
 
 class _Id(msgspec.Struct):
     id: str | None = None
+    type: str | None = None
 
 
 _document = msgspec.json.Decoder(_Document)
@@ -82,10 +83,12 @@ class _LastOfEachFile(LineFile):
 
 
 def _id_on(line: bytes | None) -> str:
+    """What the versions of one message have in common; empty for what is none."""
     try:
-        return (_id.decode(line).id or "") if line else ""
+        found = _id.decode(line) if line else _Id()
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ""
+    return f"{found.type} {found.id}" if found.id else ""
 
 
 def _messages(data: bytes) -> list[bytes]:

@@ -141,10 +141,11 @@ class Recording:
     def _copied_by_fork(self, message: Keep) -> bool:
         """Without ids, a fork copies its origin as long as its messages are equal, in order.
 
-        What that was forked from itself stands there: its own copy was not kept.
+        What that was forked from itself stands there: its own copy was not kept. Where the fork
+        was read first, it has what both begin with.
         """
         state = self._batch.state
-        if not state.forked_from or state.copied_seq < 0:
+        if state.copied_seq < 0:
             return False
         said = (message.role, message.parts[0], len(message.parts))
         origins = self._origins()
@@ -160,10 +161,15 @@ class Recording:
         return False
 
     def _origins(self) -> list[str]:
-        """The sessions that this one was forked from, the eldest first."""
+        """The sessions that this one was forked from, the eldest first; of none, its forks."""
         if self._forked_from is None:
-            key = (self._agent, self._batch.state.forked_from, self._agent)
-            rows = self._cursor.execute(schema.ORIGINS, key).fetchall()
+            origin = self._batch.state.forked_from
+            if origin:
+                key: tuple[str, ...] = (self._agent, origin, self._agent)
+                rows = self._cursor.execute(schema.ORIGINS, key).fetchall()
+            else:
+                key = (self._agent, self._batch.state.session)
+                rows = self._cursor.execute(schema.FORKS, key).fetchall()
             self._forked_from = [session for (session,) in rows]
         return self._forked_from
 

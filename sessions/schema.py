@@ -167,6 +167,9 @@ ORIGINS = """
     select session from line order by steps desc
 """
 
+#: The sessions that were forked from one.
+FORKS = "select session from session where agent = ? and forked_from = ? order by id"
+
 ADD = """
     insert into message (session_id, seq, message_id, part, parts, base, ordinal, reading, role,
                          text, at_ms, cwd, project, line_end, state)

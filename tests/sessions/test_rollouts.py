@@ -87,6 +87,21 @@ def test_a_fork_of_a_fork_keeps_only_its_own(rollouts: Reader) -> None:
     assert [rollouts.texts(f"s{number}") for number in (1, 2, 3)] == [["a", "b"], ["cc"], ["dd"]]
 
 
+def test_a_fork_that_is_read_first_has_what_both_begin_with(rollouts: Reader) -> None:
+    """A thread goes on while what was forked from it has ended; each message stands once."""
+    begun = [codex("user", "a"), codex("assistant", "b")]
+    fork = rollout("session_meta", {"id": "s2", "cwd": "/a", "forked_from_id": "s1"})
+    rollouts.write(fork, META, *begun, codex("user", "c"), name="s2")
+    rollouts.read("s2")
+    for more in ([codex("user", "d")], [codex("user", "d"), codex("user", "c")]):
+        rollouts.write(META, *begun, *more)
+        rollouts.read()
+
+    assert (rollouts.texts("s2"), rollouts.texts()) == (["a", "b", "c"], ["d", "c"])
+    rollouts.write(rollout("turn_context", {"cwd": "/x"}), META, *begun, *more)
+    assert rollouts.read().new_messages == 0
+
+
 def test_a_rollout_is_followed_into_the_archive_and_back(tmp_path: Path, history: History) -> None:
     """Moved, compressed there, taken out to go on with: one session, each message once."""
     scribe = CodexScribe(tmp_path)
