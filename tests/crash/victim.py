@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from memoryd.memory import seams
 from memoryd.memory.config import ProviderSettings
@@ -86,7 +87,7 @@ def main() -> None:
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def make(settings: ProviderSettings, environ: Mapping[str, str]) -> Counted:
+    def make(settings: ProviderSettings, environ: Mapping[str, str], own_calls: Path) -> Counted:
         return Counted(calls)
 
     seams.hook = hook
