@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from scribes import SCRIBES, DatabaseScribe, Said, Scribe, talk
 
+from memoryd.memory.consolidation_prompt import SYSTEM
 from memoryd.memory.errors import TranscriptBusy, TranscriptError, TranscriptGone
+from memoryd.memory.own_calls import FOLDER, enclosed
 from memoryd.sessions import (
     compressed,
     documents,
@@ -28,6 +30,7 @@ from memoryd.sessions.agents import adapter_for, known
 from memoryd.sessions.history import History
 from memoryd.sessions.ingest import Ingested, ingest
 
+PROMPT = f"{SYSTEM}\n\n{enclosed('Notes to look at (data): I like tea.')}"
 CONVERSATION = talk(
     ("user", "use tabs – نعم"),
     ("assistant", "All right: tabs."),
@@ -183,6 +186,38 @@ def test_what_the_agent_put_into_the_persons_mouth_is_left_out(bench: Bench) -> 
 
     assert bench.read(path).skipped["user.injected"] == 2
     assert bench.kept() == [("user", "use tabs")]
+
+
+def test_a_session_that_answers_a_question_of_ours_keeps_nothing(bench: Bench) -> None:
+    """Whatever its agent is: by the first words, though they stand behind others."""
+    path = bench.scribe.write(
+        talk(("user", f"Answer:\n{PROMPT}"), ("assistant", "{}"), ("user", "And now?"))
+    )
+
+    found = bench.read(path)
+
+    assert (found.kind, found.new_messages, bench.kept()) == ("internal", 0, [])
+
+
+def test_a_session_in_our_folder_keeps_nothing(bench: Bench) -> None:
+    """As far as its agent tells where it works."""
+    place = bench.scribe.home / "run" / FOLDER
+    place.mkdir(parents=True)
+    bench.scribe.cwd = str(place)
+    path = bench.scribe.write(CONVERSATION)
+
+    found = bench.read(path)
+
+    assert (found.kind, found.new_messages, bench.kept()) == ("internal", 0, [])
+
+
+def test_a_question_of_ours_that_was_pasted_costs_only_itself(bench: Bench) -> None:
+    """In the middle of a person's session."""
+    said = talk(("user", "use tabs"), ("user", f"What is this?\n\n{PROMPT}"), ("user", "Thanks"))
+
+    bench.read(bench.scribe.write(said))
+
+    assert bench.kept() == [("user", "use tabs"), ("user", "What is this?"), ("user", "Thanks")]
 
 
 def test_a_huge_item_is_skipped_and_counted(bench: Bench, small_lines: int) -> None:
