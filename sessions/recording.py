@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import sqlite3
+from dataclasses import replace
 
 from memoryd.sessions import schema
 from memoryd.sessions.stored import Batch, Event, Keep, Recorded, RollBack, Saved
@@ -111,14 +112,18 @@ class Recording:
         """
         span = (self._session_id, seq, seq + parts - 1)
         said = self._cursor.execute(schema.SAID, span).fetchall()
-        texts = tuple(text for text, _ in said)
+        texts = tuple(text for text, *_ in said)
         if seq <= self._distilled_seq or texts == message.parts or "" in texts:
             return False
         self._cursor.execute(schema.TAKE_AWAY, span)
         fits = len(message.parts) <= parts or span[2] == self._last_seq
-        after = seq - 1 if fits else self._last_seq
-        state = said[0][1] if met_in == self._batch.reading else "live"
-        self._put(message, message.id, after, state=state)
+        _, state, line_end = said[0]
+        if met_in != self._batch.reading:
+            state = "live"
+        elif fits:
+            # A job whose cutoff lies between the two must not pass its cursor over an unseen place.
+            message = replace(message, line_end=line_end)
+        self._put(message, message.id, seq - 1 if fits else self._last_seq, state=state)
         return True
 
     def _meet(self, message: Keep, seq: int, parts: int, met_in: int) -> None:

@@ -134,7 +134,8 @@ MEET = """
 
 #: What was kept of a message, its parts in order.
 SAID = """
-    select text, state from message where session_id = ? and seq between ? and ? order by seq
+    select text, state, line_end from message where session_id = ? and seq between ? and ?
+    order by seq
 """
 
 #: Takes away a message that is about to be kept in its newer words.

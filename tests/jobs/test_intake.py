@@ -7,13 +7,14 @@ import os
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from world import Stopped, World, answer, fact
 
 from memoryd.jobs.intake import Taken, take_in
 from memoryd.jobs.sweep import take_in_envelopes
-from memoryd.memory import seams
+from memoryd.memory import own_calls, seams
 from memoryd.memory.testing import FakeClock
 
 RULE = "Always run the linter before you commit."
@@ -210,6 +211,27 @@ def test_a_session_under_a_kill_switch_is_never_distilled(world: World, switch: 
     (job,) = world.ledger.records.jobs()
     assert (job.status, job.outcome_code) == ("cancelled", "session.excluded")
     assert (world.model.requests, world.bodies()) == ([], [])
+
+
+@pytest.mark.parametrize("told_by", ["variable", "folder"])
+def test_a_session_that_answers_a_question_of_ours_is_excluded_for_good(
+    world: World, told_by: str
+) -> None:
+    """By either; the variable says more than the switch it comes with."""
+    said = world.transcript().user(RULE)
+    ours: dict[str, dict[str, Any]] = {
+        "variable": {"switches": ["MEMORYD_DISABLE", "MEMORYD_OWN_CALL"]},
+        "folder": {"cwd": str(own_calls.folder(world.home))},
+    }
+    drop(world, at=1, cutoff=said.size, **ours[told_by])
+
+    assert take_in_envelopes(world.place) == Taken(1, 0, 0, 1)
+
+    (known,) = world.ledger.records.rollouts()
+    assert (known.session, known.excluded) == ("s1", "session.own")
+    drop(world, at=2, cutoff=said.size)
+    assert take_in_envelopes(world.place) == Taken(1, 0, 0, 0)
+    assert world.ledger.records.jobs() == []
 
 
 def test_other_switches_exclude_nothing(world: World) -> None:

@@ -180,6 +180,22 @@ def test_of_a_message_that_is_written_anew_the_newest_words_count(lines: Bench) 
     assert sorted(lines.kept(fresh)) == sorted(expected)
 
 
+def test_a_newer_version_is_seen_by_a_job_whose_cutoff_lies_before_it(lines: Bench) -> None:
+    """Its cursor will pass the place: nothing there may be left unread."""
+    if lines.adapter.name in NAMELESS:
+        pytest.skip("its messages have no ids")
+    path = lines.scribe.write(CONVERSATION[:3])
+    cutoff = lines.read(path).position
+    with path.open("ab") as file:
+        file.write(lines.scribe.line(Said("assistant", "Other words.", 1)))
+    lines.read(path)
+
+    found = lines.history.messages(lines.adapter.name, lines.scribe.session, 0, 9, cutoff=cutoff)
+
+    assert [message.text for message in found][1:2] == ["Other words."]
+    assert len(found) == 3
+
+
 def test_a_newer_version_that_is_longer_or_shorter_is_one_message(lines: Bench) -> None:
     """It may need more parts than it had, or fewer; what was said after it stays behind it."""
     if lines.adapter.name in NAMELESS:
