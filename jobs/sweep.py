@@ -12,6 +12,7 @@ from memoryd.jobs.records import Rollout
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory.errors import TranscriptError, UsageError
 from memoryd.memory.log import logger
+from memoryd.memory.own_calls import is_own_transcript
 
 if TYPE_CHECKING:
     from memoryd.sessions.adapter import Adapter, Found
@@ -90,7 +91,7 @@ def _sessions(place: Workplace) -> Iterator[_Session]:
             yield _Session(*known_as, rollout.cwd, rollout.last_cutoff)
     made_ms = place.home.identity.stat().st_mtime_ns // 1_000_000
     for (name, session), found in discovered.items():
-        if _active_ms(adapters[name], found) >= made_ms:
+        if not is_own_transcript(found.path) and _active_ms(adapters[name], found) >= made_ms:
             yield _Session(adapters[name], session, found.path)
 
 

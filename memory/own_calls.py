@@ -71,6 +71,14 @@ def is_own_place(cwd: str) -> bool:
     return any(pair == ("run", FOLDER) for pair in itertools.pairwise(parts))
 
 
+def is_own_transcript(path: Path) -> bool:
+    """Whether an agent that names folders for directories keeps what was said in ours there.
+
+    Claude Code and Cursor do, with dashes for slashes. Others are known once they are read.
+    """
+    return any(part.endswith(f"run-{FOLDER}") for part in path.parts)
+
+
 def enclosed(prompt: str) -> str:
     """``prompt`` between the lines that say whose it is; already enclosed, it stays as it is."""
     if prompt.startswith(f"{OPEN}\n"):

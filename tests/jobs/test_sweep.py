@@ -74,6 +74,17 @@ def test_one_that_is_still_being_written_waits(world: World) -> None:
     assert finalize_idle(world.place) == 1
 
 
+def test_answers_to_our_own_questions_make_no_jobs(world: World) -> None:
+    """Where the folder of the transcript tells; a person's project of such a name is theirs."""
+    said = still(world, world.transcript().user(RULE), 31)
+    ours = said.path.parent.with_name("-home-me--memoryd-run-memoryd-own-calls")
+    said.path.parent.rename(ours)
+    assert finalize_idle(world.place) == 0
+
+    ours.rename(ours.with_name("-home-me-code-memoryd-own-calls"))
+    assert finalize_idle(world.place) == 1
+
+
 def test_one_that_a_wrong_clock_wrote_does_not_wait_for_that_time(world: World) -> None:
     """It may be years; a little ahead, it may be going on."""
     said = still(world, world.transcript().user(RULE), -59)
