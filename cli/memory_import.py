@@ -130,8 +130,11 @@ def _unknown(source: Source) -> str:
 def _excluded(config: Config, project: Project, source: Source) -> str:
     """Why nothing may be kept of the project; empty where it may."""
     from memoryd.memory.config import load_project
+    from memoryd.memory.own_calls import is_own_place
     from memoryd.memory.projects import excluded
 
+    if any(map(is_own_place, source.belongs_to)):
+        return "what an agent noted there answered questions of memoryd's"
     try:
         globs = load_project(Path(project.path), config).privacy.exclude
     except ConfigError as error:

@@ -16,6 +16,7 @@ from memoryd.memory.clock import SystemClock
 from memoryd.memory.config import Config
 from memoryd.memory.errors import ConfigError, MemorydError, UsageError
 from memoryd.memory.home import Home
+from memoryd.memory.own_calls import folder, prepared
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
 
@@ -136,6 +137,23 @@ def test_an_excluded_project_is_left_out(run: Run, tmp_path: Path, freecode: Pat
     (tmp_path / "home" / "config.toml").write_text("[")
     with pytest.raises(ConfigError):
         answer(run("memory", "import", "--json"))
+
+
+def test_what_an_agent_noted_of_our_own_questions_is_left_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code as the provider's command keeps a memory of what it was asked."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    place = prepared(folder(Home(tmp_path / "home")))
+    encoded = "".join(letter if letter.isalnum() else "-" for letter in str(place))
+    there = f"claude/projects/{encoded}"
+    put(tmp_path, f"{there}/s1.jsonl", json.dumps({"cwd": str(place)}) + "\n")
+    put(tmp_path, f"{there}/memory/x.md", "---\nname: x\ntype: user\n---\nLikes tea.\n")
+
+    found = answer(run("memory", "import", "--json"))
+
+    assert found["counts"] == {}
+    assert "questions of memoryd's" in found["left_out"][0]["reason"]
 
 
 def test_nothing_to_import_is_said(run: Run) -> None:
