@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from memoryd.daemon.api import Answers, Api
+from memoryd.daemon.discovering import Discovering
 from memoryd.daemon.notify import Notifier
 from memoryd.daemon.schedule import Schedule
 from memoryd.daemon.stores import StoreKeeper
@@ -49,6 +50,8 @@ from memoryd.memory.log import logger
 
 RESCUE_SECONDS = 30.0
 SWEEP_SECONDS = 60.0
+#: Between two looks at all sessions of all agents.
+DISCOVERY_SECONDS = 600.0
 #: Whether the folders that are watched are still those of the home, and whether all of them are.
 FOLDERS_SECONDS = 30.0
 WATCHES_SECONDS = 600.0
@@ -140,6 +143,7 @@ class Daemon:
             self._on_released,
         )
         self.watcher = Watcher(self.home, self._on_inbox, self.stores.saw, self._on_lost)
+        self.discovering = Discovering(lambda: self.place, self._sweep)
         self.schedule = self._duties()
         self.doorbell = Doorbell(
             self._work,
@@ -162,6 +166,7 @@ class Daemon:
         schedule.add("look", STORES_SECONDS, self.stores.all_changed, first=STORES_SECONDS)
         schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
         schedule.add("sweep", SWEEP_SECONDS, self._sweep)
+        schedule.add("discovery", DISCOVERY_SECONDS, self.discovering.begin)
         schedule.add("folders", FOLDERS_SECONDS, self.watcher.renew, first=FOLDERS_SECONDS)
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
@@ -183,6 +188,7 @@ class Daemon:
             ending.callback(self.endings.close)
             ending.callback(self.watcher.stop)
             ending.callback(self.stores.stop)
+            ending.callback(self.discovering.stop)
             ending.callback(self._give_back)
             self.doorbell.listen()
             self.seen.ready = True
@@ -289,6 +295,7 @@ class Daemon:
         injections = self.place.ledger.usage.prune()
         if injections:
             logger().info("injections.pruned", injections=injections)
+        self.place.ledger.archive.prune()
 
     def _feed_watchdog(self) -> None:
         """Fed from the clock thread, so that a daemon whose clock stands still is restarted."""
@@ -351,5 +358,5 @@ def _with_config(place: Workplace, config: Config) -> Workplace:
     from memoryd.memory.providers.registry import make
 
     provider = make(config.provider, place.environ, own_calls.folder(place.home))
-    calls = Calls(place.ledger, provider, config.provider)
+    calls = Calls(place.ledger, provider, config.provider, share=config.backfill.share)
     return replace(place, config=config, calls=calls)

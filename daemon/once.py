@@ -6,12 +6,13 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memoryd.daemon.client import Client
 from memoryd.daemon.lifecycle import lock_home
 from memoryd.jobs.daily import check_stores
+from memoryd.jobs.discovery import discover
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.usage import follow_edits
@@ -56,7 +57,9 @@ def run_once(
     except HomeLocked as error:
         return _by_daemon(home, environ, only, error)
     with lock, _leaving_on_sigterm():
-        place = open_workplace(home, config, clock or SystemClock(), environ, check=True)
+        # One worker, this thread: a backfill makes way for whatever else is due.
+        alone = replace(config, queue=replace(config.queue, workers=1))
+        place = open_workplace(home, alone, clock or SystemClock(), environ, check=True)
         try:
             return Worked("self", _work(place, only), True)
         finally:
@@ -98,6 +101,8 @@ def _work(place: Workplace, only: str | None) -> int:
     ledger.breakers.resume(place.config.provider.name)
     ledger.wake(*HELD_CODES)
     take_in_envelopes(place)
+    if only is None:
+        discover(place.home, ledger, place.config, place.environ)
     finalize_idle(place)
     keeper = LeaseKeeper(ledger, place.clock, place.config.queue.heartbeat_seconds)
     keeper.start()
@@ -112,6 +117,7 @@ def _work(place: Workplace, only: str | None) -> int:
         _commit_edits(place)
         ledger.prune(place.config.queue.keep_finished)
         ledger.usage.prune()
+        ledger.archive.prune()
     return attempts
 
 

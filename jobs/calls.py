@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.job import Job
@@ -27,10 +28,19 @@ CHARACTERS_A_TOKEN = 3
 class Calls:
     """All calls to one provider; share one object among the workers of a process."""
 
-    def __init__(self, ledger: Ledger, provider: Provider, settings: ProviderSettings) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        provider: Provider,
+        settings: ProviderSettings,
+        *,
+        share: float = 0.5,
+    ) -> None:
         self.ledger = ledger
         self.provider = provider
         self.settings = settings
+        #: Of what the day's other work leaves, how much a backfill may take.
+        self.share = share
         self._slots = threading.BoundedSemaphore(settings.max_concurrency)
 
     def ask(self, job: Job | None, request: Request) -> Reply:
@@ -45,7 +55,7 @@ class Calls:
         with self._slots:
             broken = self._pass_breaker()
             try:
-                reply = self._send(request)
+                reply = self._send(request, job is not None and job.kind == "backfill")
             except ProviderUnavailable as error:
                 detail = safe_detail(error.message)
                 until = self.ledger.breakers.trip(self.provider.name, error.code, detail)
@@ -65,15 +75,24 @@ class Calls:
             self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
 
-    def _send(self, request: Request) -> Reply:
+    def _send(self, request: Request, backfill: bool) -> Reply:
         """Book the call, send it, and book what it really took. Raises ``Snooze``."""
-        tokens, day = self._book(request)
-        spent = 0
+        booked = self._book(request, backfill)
+        spent = paid = 0
         try:
             reply = self.provider.complete(request)
             spent = reply.input_tokens + reply.output_tokens
+            paid = price(self.settings, reply.input_tokens, reply.output_tokens)
         finally:
-            self.ledger.budget.settle(self.provider.name, tokens, spent, day)
+            self.ledger.budget.settle(
+                self.provider.name,
+                booked.tokens,
+                spent,
+                booked.day,
+                cost=booked.cost,
+                paid=paid,
+                backfill=backfill,
+            )
         return reply
 
     def _close(self, broken: bool) -> None:
@@ -96,19 +115,53 @@ class Calls:
         until = self.ledger.clock.now_ms() + STOPPED_WAIT_MS
         return Snooze(until, ProviderPermanent.code, detail)
 
-    def _book(self, request: Request) -> tuple[int, str]:
-        """Reserve one call; the tokens reserved and the day of it come back. Raises ``Snooze``."""
+    def _book(self, request: Request, backfill: bool) -> _Booked:
+        """Reserve one call; what was reserved comes back. Raises ``Snooze``."""
         characters = len(request.system) + len(request.prompt)
-        tokens = characters // CHARACTERS_A_TOKEN + request.max_tokens
-        settings = self.settings
-        day = self.ledger.budget.reserve(
-            self.provider.name, tokens, settings.daily_calls, settings.daily_tokens
+        read = characters // CHARACTERS_A_TOKEN
+        settings, budget = self.settings, self.ledger.budget
+        tokens = read + request.max_tokens
+        cost = price(settings, read, request.max_tokens)
+        day = budget.reserve(
+            self.provider.name,
+            tokens,
+            settings.daily_calls,
+            settings.daily_tokens,
+            cost=cost,
+            max_cost=millionths(settings.daily_cost),
+            share=self.share if backfill else None,
         )
         if day is None:
-            raise Snooze(
-                self.ledger.budget.next_day_ms(),
-                "budget.spent",
-                f"today's budget of {settings.daily_calls} calls and"
-                f" {settings.daily_tokens} tokens is spent",
+            code, whose = (
+                ("backfill.share-spent", "the backfill's share of ")
+                if backfill
+                else (
+                    "budget.spent",
+                    "",
+                )
             )
-        return tokens, day
+            money = f" and {settings.daily_cost:g} of money" if settings.daily_cost else ""
+            raise Snooze(
+                budget.next_day_ms(),
+                code,
+                f"{whose}today's budget of {settings.daily_calls} calls and"
+                f" {settings.daily_tokens} tokens{money} is spent",
+            )
+        return _Booked(tokens, cost, day)
+
+
+@dataclass(frozen=True)
+class _Booked:
+    tokens: int
+    cost: int
+    day: str
+
+
+def price(settings: ProviderSettings, read: int, written: int) -> int:
+    """What so many tokens cost, in millionths of the prices' currency: prices are for a million."""
+    return round(read * settings.price_input + written * settings.price_output)
+
+
+def millionths(money: float) -> int:
+    """An amount of money as budgets count it."""
+    return round(money * 1_000_000)

@@ -9,6 +9,10 @@ from memoryd.memory.text import clip
 _LOOKED_AT = 1 << 16
 
 
+class GiveBack(Exception):
+    """Return the job at no cost, in its place in the order: better work waits. No error either."""
+
+
 class Snooze(Exception):
     """Put the job off until ``until_ms`` at no cost, with the code of the reason.
 

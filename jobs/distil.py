@@ -1,4 +1,4 @@
-"""From a session's words to notes: what works a job of kind finalize or extract.
+"""From a session's words to notes: what works a finalize, an extract or a backfill.
 
 The path, in the order of the calls in ``distil``: settle a plan that stands; ingest the transcript
 up to the cutoff; the gates; then slice by slice: read (ask the provider, decide, draft), record
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memoryd.jobs import gates
-from memoryd.jobs.control import Snooze
+from memoryd.jobs.backfill import makes_way
+from memoryd.jobs.control import GiveBack, Snooze
 from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
@@ -57,8 +58,8 @@ class _Attempt:
 def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     """Work one claimed job of a session to its end; the ledger says how that was.
 
-    Raises ``Snooze``, ``LeaseLost`` and the errors of stores, transcripts and providers; the
-    worker records them.
+    Raises ``Snooze``, ``GiveBack``, ``LeaseLost`` and the errors of stores, transcripts and
+    providers; the worker records them.
     """
     rollout = place.ledger.records.rollout(job.agent, job.session)
     resolver = Resolver(place.home, place.config.projects.worktrees)
@@ -82,6 +83,8 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         return
     while messages := _waiting(attempt):
         _distil_slice(attempt, messages)
+        if makes_way(place, job) and _waiting(attempt):
+            raise GiveBack
     place.ledger.complete(job, _outcome(attempt, "nothing.durable"))
 
 

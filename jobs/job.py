@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from memoryd.memory.text import without_surrogates
+
 Status = Literal["pending", "running", "completed", "failed", "cancelled"]
-KindName = Literal["finalize", "extract", "consolidate"]
+KindName = Literal["finalize", "extract", "consolidate", "backfill"]
 
 #: Operational codes: outcomes, errors, reasons to wait. Never free text.
 CODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -44,6 +46,7 @@ KINDS: dict[str, Kind] = {
     "consolidate": Kind(
         "consolidate", priority=40, max_failures=3, limit_seconds=900, about="store"
     ),
+    "backfill": Kind("backfill", priority=50, max_failures=3, limit_seconds=600),
 }
 
 
@@ -60,7 +63,7 @@ class Job:
     project: str | None
     agent: str
     session: str
-    #: Who made the job: ``hook``, ``sweep``, ``cli``.
+    #: Who made the job: ``hook``, ``sweep``, ``cli``, ``archive``.
     trigger: str
     #: The agent's own word for why (``other``, ``clear``, ``stop`` ...), a code.
     reason: str
@@ -141,6 +144,20 @@ def new_job(values: Mapping[str, object]) -> Job:
     now = values["now"]
     made = {**_NEW, **values, "run_at": now, "created_at": now, "updated_at": now}
     return job_from_row(tuple(map(made.get, _NAMES)))
+
+
+#: Longest name or path that a row holds.
+TEXT_CHARACTERS = 4096
+
+
+def is_keepable(*texts: str) -> bool:
+    """Whether a row can hold these names and paths: not too long, valid UTF-8, no NUL."""
+    return all(
+        len(text) <= TEXT_CHARACTERS
+        and "\0" not in text
+        and (text.isascii() or text == without_surrogates(text))
+        for text in texts
+    )
 
 
 def check_code(code: str) -> str:

@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING
 from memoryd.jobs import candidates as candidates_kept
 from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
+from memoryd.jobs.archive import Archive, Archived
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.consolidations import Consolidations
@@ -58,9 +59,11 @@ from memoryd.jobs.envelope import session_is_secret
 from memoryd.jobs.events import Events
 from memoryd.jobs.job import (
     KINDS,
+    TEXT_CHARACTERS,
     Job,
     Kind,
     check_code,
+    is_keepable,
     job_from_row,
     new_job,
     serial_key,
@@ -73,7 +76,7 @@ from memoryd.memory.clock import Clock
 from memoryd.memory.errors import LeaseLost, UsageError
 from memoryd.memory.ids import uuid7
 from memoryd.memory.plan import Plan, SliceRange
-from memoryd.memory.text import clip, without_surrogates
+from memoryd.memory.text import clip
 
 if TYPE_CHECKING:
     from memoryd.memory.policy import Candidate
@@ -84,8 +87,11 @@ RUN_HORIZON_MS = 25 * 3600 * 1000
 LONGEST_WAIT_MS = 24 * 3600 * 1000
 DETAIL_CHARACTERS = 500
 PAYLOAD_CHARACTERS = 4096
-TEXT_CHARACTERS = 4096
 PRUNE_BATCH = 1000
+#: More jobs than ever run at once.
+NO_LIMIT = 1 << 31
+#: How a backfill ends that left words to be read, once its settings are others.
+_LEFT = frozenset({"extraction.off", "curation.manual"})
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class Ledger:
 
     ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask,
     ``consolidations`` when each store was last consolidated, ``usage`` counts what notes were shown
-    and cited.
+    and cited, ``archive`` knows every session that was found.
     ``alive``, where the process sets it, names the attempts it is working on now: a rescue renews
     those (a laptop that slept looks like a lease that ran out) instead of taking them away.
     """
@@ -121,6 +127,7 @@ class Ledger:
         self.consolidations = Consolidations(self.db)
         self.events = Events(self.db)
         self.usage = Usage(self.db, clock)
+        self.archive = Archive(self.db, clock)
         self.alive: Callable[[], Iterable[Job]] = tuple
         self._rng = random.Random()
 
@@ -192,11 +199,15 @@ class Ledger:
             excluded = self._see_rollout(agent, session, transcript, cwd, ended, now)
             if excluded is not None:
                 return Enqueued(None, False, excluded)
+            if trigger == "hook":
+                self.archive.count_told(agent, trigger, end=kind == "finalize")
             if kind == "extract":
                 values["idempotency_key"] = None
                 job = job_from_row(self.db.rows(sql.INSERT_EXTRACT, **values)[0])
                 return Enqueued(job, job.id == values["id"])
             if self._won(sql.INSERT, **values):
+                if trigger != "hook":
+                    self.archive.count_told(agent, trigger, end=True)
                 return Enqueued(new_job(values), True)
             again = self._won(
                 sql.REOPEN,
@@ -240,6 +251,47 @@ class Ledger:
                 return Enqueued(new_job(values), True)
             return Enqueued(self.records.by_key(str(values["idempotency_key"])), False)
 
+    def enqueue_backfill(
+        self, row: Archived, *, cutoff: int, per_day: int, turn: int = 0
+    ) -> Job | None:
+        """Make a job for a session of the archive as it was found; on disk when this returns.
+
+        ``turn`` orders those that are made within a millisecond: an id begins with its time.
+        None: one was made for it as it is, it changed or was excluded meanwhile, or the day has
+        had its ``per_day`` sessions. Raises ``UsageError`` for what a row cannot hold.
+        """
+        whose = (row.agent, row.session)
+        properties = _checked_kind("backfill", "session", cutoff, (*whose, row.transcript, row.cwd))
+        now = self.clock.now_ms()
+        values = {
+            "id": uuid7(now + turn),
+            "home": self.home,
+            "kind": "backfill",
+            "idempotency_key": f"backfill:{row.agent}/{row.session}#{row.fingerprint}",
+            "serial_key": serial_key(*whose),
+            "project": row.project,
+            "agent": row.agent,
+            "session": row.session,
+            "trigger": "archive",
+            "reason": "",
+            "cutoff": cutoff,
+            "payload": "{}",
+            "priority": properties.priority,
+            "max_failures": properties.max_failures,
+            "now": now,
+        }
+        key = str(values["idempotency_key"])
+        with self.db.writing(durable=True):
+            if self.archive.made_today() >= per_day or not self._won(
+                sql.MAKE_BACKFILL, agent=row.agent, session=row.session, fingerprint=row.fingerprint
+            ):
+                return None
+            self.archive.count_made()
+            if self._won(sql.INSERT, **values):
+                return new_job(values)
+            self._won(sql.REOPEN_BACKFILL, key=key, cutoff=cutoff, now=now)
+            return self.records.by_key(key)
+
     def _see_rollout(
         self, agent: str, session: str, transcript: str, cwd: str, cutoff: int, now: int
     ) -> str | None:
@@ -280,19 +332,23 @@ class Ledger:
 
     # -- claim, heartbeat, rescue ----------------------------------------------------------------
 
-    def claim(self, owner: str, *, only: str | None = None) -> Job | None:
-        """Take the next ready job (or just ``only``); None when there is none to take."""
-        which = {} if only is None else {"id": only}
+    def claim(self, owner: str, *, only: str | None = None, room: int = NO_LIMIT) -> Job | None:
+        """Take the next ready job (or just ``only``); None when there is none to take.
+
+        A backfill is taken only while fewer than ``room`` jobs run in the home.
+        """
+        which: dict[str, object] = {} if only is None else {"id": only}
         if not self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which):
             return None
         try:
             with self.db.writing():
-                return self._claim(owner, sql.CLAIM_THIS if which else sql.CLAIM, which)
+                asked = which or {"room": room}
+                return self._claim(owner, sql.CLAIM_THIS if which else sql.CLAIM, asked)
         except sqlite3.IntegrityError:
             # The unique index on running serial keys: another process was faster.
             return None
 
-    def _claim(self, owner: str, text: str, which: dict[str, str]) -> Job | None:
+    def _claim(self, owner: str, text: str, which: Mapping[str, object]) -> Job | None:
         # Read here, with the write lock held: a lease given while this process waited for the lock
         # would look too far ahead on an earlier reading.
         times = self._times()
@@ -399,8 +455,21 @@ class Ledger:
         with self.db.writing():
             return sum(self.db.change(sql.WAKE_WAITING, reason=one, now=now) for one in reasons)
 
+    def better_waits(self, job: Job, workers: int) -> bool:
+        """Whether a job of higher priority is due that ``job`` stands in the way of.
+
+        It does where the other is of the same session, or where all ``workers`` of the home work.
+        """
+        about = {"priority": job.priority, "serial_key": job.serial_key, "workers": workers}
+        now = self.clock.now_ms()
+        run_horizon = now + RUN_HORIZON_MS
+        return bool(self.db.rows(sql.BETTER_WAITS, now=now, run_horizon=run_horizon, **about))
+
     def release(self, job: Job) -> None:
-        """Give the job back at no cost: a drain ran out of time. Raises ``LeaseLost``."""
+        """Give the job back at no cost: a drain ran out of time, or better work waits.
+
+        Raises ``LeaseLost``.
+        """
         now = self.clock.now_ms()
         with self._fenced(sql.RELEASE, job, waits=True, now=now):
             self._end_attempt(job, "released", "", now)
@@ -427,9 +496,12 @@ class Ledger:
         """End the job without moving the cursor. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
         with self._fenced(sql.COMPLETE, job, outcome=check_code(outcome), now=now):
+            whose = {"agent": job.agent, "session": job.session}
             if outcome == "transcript.gone":
                 # Nothing of it was read: should it come back, the sweep asks again.
-                self.db.change(sql.UNREAD, agent=job.agent, session=job.session)
+                self.db.change(sql.UNREAD, **whose)
+            if job.kind == "backfill" and outcome not in _LEFT:
+                self.db.change(sql.UNMAKE if outcome == "transcript.gone" else sql.MINED, **whose)
             self._end_attempt(job, "completed", outcome, now)
 
     def throttle(self, job: Job) -> None:
@@ -729,8 +801,7 @@ def _checked_kind(kind: str, about: str, cutoff: int, texts: tuple[str, ...]) ->
     if not 0 <= cutoff < 1 << 63:
         raise UsageError(f"a cutoff is a number of bytes, not {clip(str(cutoff), 40)}")
     for text in texts:
-        sound = text.isascii() or text == without_surrogates(text)
-        if len(text) > TEXT_CHARACTERS or "\0" in text or not sound:
+        if not is_keepable(text):
             raise UsageError(
                 f"{clip(ascii(text), 60)} cannot be kept in the ledger",
                 hint=f"names and paths are valid UTF-8, at most {TEXT_CHARACTERS} characters",

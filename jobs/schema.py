@@ -199,8 +199,45 @@ create table consolidation (
 ) without rowid;
 """
 
+_THIRD = """
+alter table rollout add column fingerprint text;
+alter table rollout add column size bigint not null default 0;
+alter table rollout add column at_most bigint not null default 0;
+alter table rollout add column active_at bigint not null default 0;
+alter table rollout add column project text;
+alter table rollout add column kind text not null default 'root';
+alter table rollout add column found_at bigint not null default 0;
+alter table rollout add column made_fingerprint text;
+alter table rollout add column mined_fingerprint text;
+
+create table backfill (
+    id integer primary key check (id = 1),
+    state text not null check (state in ('started', 'paused')),
+    since bigint not null
+);
+
+create table backfill_day (
+    day text primary key,
+    sessions integer not null
+) without rowid;
+
+create table told (
+    day text not null,
+    agent text not null,
+    source text not null,
+    ends integer not null default 0,
+    runs integer not null default 0,
+    primary key (day, agent, source)
+) without rowid;
+
+alter table budget add column cost bigint not null default 0;
+alter table budget add column backfill_calls bigint not null default 0;
+alter table budget add column backfill_tokens bigint not null default 0;
+alter table budget add column backfill_cost bigint not null default 0;
+"""
+
 #: One script a migration, applied in order; never changed once released.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
 
 
 def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:

@@ -81,16 +81,20 @@ select 1 where exists (select 1 from job where status = 'pending' and {_DUE})
 THIS_DUE = f"select 1 from job where id = :id and status = 'pending' and {_DUE}"
 
 #: Whether a job runs or is due, in one statement: between two it could go from one to the other.
+#: Backfill aside, which goes on for days.
 ANY_BUSY = f"""
-select 1 where exists (select 1 from job where status = 'pending' and {_DUE})
-    or exists (select 1 from job where status = 'running')
+select 1 where exists (select 1 from job
+        where status = 'pending' and kind <> 'backfill' and {_DUE})
+    or exists (select 1 from job where status = 'running' and kind <> 'backfill')
 """
 
-#: The first of those whose serial key is free.
+#: The first of those whose serial key is free; a backfill only while fewer than ``room`` run.
 _HEAD = f"""
 select id from job
 where status = 'pending' and {_DUE} and not exists (select 1 from job other
     where other.status = 'running' and other.serial_key = job.serial_key)
+    and (kind <> 'backfill'
+        or :room > (select count(*) from job busy where busy.status = 'running'))
 order by priority, run_at, id limit 1
 """
 
@@ -296,17 +300,35 @@ on conflict (serial_key) do nothing
 #: Whether the attempt still holds its job: the fence alone.
 HELD = f"select 1 from job where {_FENCE}"
 
-#: Books a call; guard: the day's calls and tokens allow it.
+#: Books a call; guard: the day's calls, tokens and money allow it (a bound of 0 money: none).
 RESERVE = """
-update budget set calls = calls + 1, tokens = tokens + :tokens
+update budget set calls = calls + 1, tokens = tokens + :tokens, cost = cost + :cost
 where day = :day and provider = :provider
     and calls + 1 <= :max_calls and tokens + :tokens <= :max_tokens
+    and (:max_cost = 0 or cost + :cost <= :max_cost)
 """
 
-#: Replaces what was booked by what was spent.
+#: Books one for a backfill; guard: the same of its share of what the day's other work left.
+RESERVE_BACKFILL = """
+update budget set calls = calls + 1, tokens = tokens + :tokens, cost = cost + :cost,
+    backfill_calls = backfill_calls + 1, backfill_tokens = backfill_tokens + :tokens,
+    backfill_cost = backfill_cost + :cost
+where day = :day and provider = :provider
+    and backfill_calls + 1 <= :share * (:max_calls - (calls - backfill_calls))
+    and backfill_tokens + :tokens <= :share * (:max_tokens - (tokens - backfill_tokens))
+    and (:max_cost = 0
+        or backfill_cost + :cost <= :share * (:max_cost - (cost - backfill_cost)))
+"""
+
+#: Replaces what was booked by what was spent, of the backfill's too where :backfill is 1.
 SETTLE = """
-update budget set tokens = case when tokens - :reserved + :spent > 0
-    then tokens - :reserved + :spent else 0 end
+update budget set tokens = case when tokens - :tokens + :spent > 0
+        then tokens - :tokens + :spent else 0 end,
+    cost = case when cost - :cost + :paid > 0 then cost - :cost + :paid else 0 end,
+    backfill_tokens = case when backfill_tokens + :backfill * (:spent - :tokens) > 0
+        then backfill_tokens + :backfill * (:spent - :tokens) else 0 end,
+    backfill_cost = case when backfill_cost + :backfill * (:paid - :cost) > 0
+        then backfill_cost + :backfill * (:paid - :cost) else 0 end
 where day = :day and provider = :provider
 """
 
@@ -407,3 +429,99 @@ MOVE_STORE = (
     "update job set project = :into where project = :store",
     "delete from consolidation where store = :store",
 )
+
+#: Writes down a session that was found. What an agent told of itself (cwd) stands.
+SAW = """
+insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at, fingerprint, size,
+    at_most, active_at, project, kind, found_at)
+values (:agent, :session, :transcript, :cwd, 0, 0, :fingerprint, :size, :at_most, :active_at,
+    :project, :kind, :now)
+on conflict (agent, session) do update set transcript = excluded.transcript,
+    cwd = case when rollout.cwd = '' then excluded.cwd else rollout.cwd end,
+    fingerprint = excluded.fingerprint, size = excluded.size, at_most = excluded.at_most,
+    active_at = excluded.active_at, project = excluded.project, kind = excluded.kind,
+    found_at = excluded.found_at
+"""
+
+#: The key of the job that a backfill of a session was made with.
+_BACKFILL_KEY = "'backfill:' || r.agent || '/' || r.session || '#' || r.made_fingerprint"
+
+#: Sessions that nobody told of, from before the home was made.
+ARCHIVED = f"""
+select r.agent, r.session, r.transcript, r.cwd, r.project, r.fingerprint, r.size, r.at_most,
+    r.active_at, r.excluded, r.made_fingerprint, r.mined_fingerprint,
+    j.id, j.status, coalesce(j.error_code, j.outcome_code)
+from rollout r left join job j on j.idempotency_key = {_BACKFILL_KEY}
+where r.kind = 'root' and r.seen_at = 0 and r.active_at < :made
+"""
+
+#: Of these, what is there and no job was made for as it is now.
+UNMADE = """
+    and r.fingerprint is not null and r.excluded is null
+    and (r.made_fingerprint is null or r.made_fingerprint <> r.fingerprint)
+    and (j.status is null or j.status not in ('pending', 'running'))
+"""
+
+#: Sessions that the sweep looks at: told of or fresh, and perhaps longer than what a finalize read.
+UNREAD_ROLLOUTS = """
+select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at
+from rollout
+where excluded is null and transcript <> '' and (seen_at > 0
+    or (active_at >= :made and kind = 'root'))
+    and (fingerprint is null or at_most > last_cutoff)
+order by seen_at, agent, session
+"""
+
+#: Says that a backfill is made for a session as it is now. Guard: none was, the session is not
+#: excluded, and its transcript is still the one that was seen.
+MAKE_BACKFILL = """
+update rollout set made_fingerprint = fingerprint
+where agent = :agent and session = :session and fingerprint = :fingerprint and excluded is null
+    and (made_fingerprint is null or made_fingerprint <> fingerprint)
+"""
+
+#: Asks again for a backfill that ended; guard: it has. The cursor says what is left to read.
+REOPEN_BACKFILL = """
+update job set status = 'pending', run_at = :now, cutoff = :cutoff, failures = 0, crashes = 0,
+    snoozes = 0, wait_reason = null, outcome_code = null, error_code = null, error_detail = null,
+    finished_at = null, slice_first = null, slice_last = null, updated_at = :now
+where idempotency_key = :key and status in ('completed', 'failed', 'cancelled')
+"""
+
+#: A backfill read its session to the end as it was when the job was made.
+MINED = """
+update rollout set mined_fingerprint = made_fingerprint
+where agent = :agent and session = :session
+"""
+
+#: A backfill found nothing to read: should the transcript come back, it is made again.
+UNMAKE = """
+update rollout set made_fingerprint = null where agent = :agent and session = :session
+"""
+
+#: Has what was set aside made again; guard: it was not mined, and no job of it is open.
+TAKE_BACK = """
+update rollout set made_fingerprint = mined_fingerprint
+where made_fingerprint is not null
+    and (mined_fingerprint is null or mined_fingerprint <> made_fingerprint)
+    and not exists (select 1 from job where job.agent = rollout.agent
+        and job.session = rollout.session and job.kind = 'backfill'
+        and job.status in ('pending', 'running'))
+"""
+
+COUNT_TOLD = """
+insert into told (day, agent, source, ends, runs) values (:day, :agent, :source, :ends, :runs)
+on conflict (day, agent, source) do update set ends = told.ends + excluded.ends,
+    runs = told.runs + excluded.runs
+"""
+
+#: Whether a running backfill stands in the way: something better is due, and it is of the same
+#: session, or no worker is free for it.
+BETTER_WAITS = f"""
+select 1 from job where status = 'pending' and {_DUE} and priority < :priority
+    and (serial_key = :serial_key
+        or ((select count(*) from job busy where busy.status = 'running') >= :workers
+            and not exists (select 1 from job other
+                where other.status = 'running' and other.serial_key = job.serial_key)))
+limit 1
+"""

@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
+from memoryd.jobs import backfill
 from memoryd.jobs.consolidating import consolidate
-from memoryd.jobs.control import Snooze, safe_detail
+from memoryd.jobs.control import GiveBack, Snooze, safe_detail
 from memoryd.jobs.distil import distil
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
@@ -43,6 +44,7 @@ HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
     "finalize": distil,
     "extract": distil,
     "consolidate": consolidate,
+    "backfill": distil,
 }
 
 
@@ -61,14 +63,19 @@ class Worker:
         self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def work_ready(self, stopping: Callable[[], bool] = lambda: False) -> int:
-        """Claim and work until nothing is ready or ``stopping()``; how many attempts."""
+        """Claim and work until nothing is ready or ``stopping()``; how many attempts.
+
+        Where nothing else is ready the next few sessions of the archive are.
+        """
         worked = 0
         while not stopping():
-            job = self._place().ledger.claim(self.owner)
-            if job is None:
+            place = self._place()
+            job = place.ledger.claim(self.owner, room=backfill.room(place))
+            if job is not None:
+                self.attempt(job)
+                worked += 1
+            elif not backfill.plan(place):
                 break
-            self.attempt(job)
-            worked += 1
         return worked
 
     def work_one(self, job_id: str) -> bool:
@@ -117,6 +124,9 @@ def _settle_error(job: Job, place: Workplace, error: Exception) -> str:
     """Turn what a handler raised into a snooze or a failure. Raises ``LeaseLost``."""
     if isinstance(error, LeaseLost):
         raise error
+    if isinstance(error, GiveBack):
+        place.ledger.release(job)
+        return "given back"
     later = _later(job, place, error)
     if later is not None:
         place.ledger.snooze(job, later.until_ms, later.reason, safe_detail(later.detail))

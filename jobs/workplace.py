@@ -64,9 +64,8 @@ def open_workplace(
     history = History(home.session_history, clock)
     history.open()
     chosen = provider or make(config.provider, environ, own_calls.folder(home))
-    return Workplace(
-        home, config, clock, environ, ledger, history, Calls(ledger, chosen, config.provider)
-    )
+    calls = Calls(ledger, chosen, config.provider, share=config.backfill.share)
+    return Workplace(home, config, clock, environ, ledger, history, calls)
 
 
 def find_transcript(environ: Mapping[str, str], agent: str, session: str) -> Path | None:

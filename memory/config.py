@@ -74,6 +74,11 @@ class ProviderSettings:
     daily_tokens: int = 500_000
     #: Calls at the same time.
     max_concurrency: int = 2
+    #: What a million tokens cost, read and written, in any one currency; 0 where nobody knows.
+    price_input: float = 0.0
+    price_output: float = 0.0
+    #: Money a local day, in that currency; 0 for no bound.
+    daily_cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,22 @@ class QueueSettings:
     drain_seconds: int = 60
     #: Finished jobs kept.
     keep_finished: int = 1000
+
+
+@dataclass(frozen=True)
+class BackfillSettings:
+    """``[backfill]``: how the sessions from before memoryd are read."""
+
+    #: auto: by itself where calls cost nothing, else once a person started it. true, false.
+    enabled: Literal["auto", True, False] = "auto"
+    #: Sessions still for longer than this are left out; 0 for none (where calls cost: 90 days).
+    max_age_days: int = 0
+    #: Sessions must have been still for so long.
+    min_idle_hours: float = 6
+    #: Sessions a local day.
+    per_day: int = 200
+    #: Of what the day's other work leaves of the budget, how much it may take (0..1).
+    share: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -125,6 +146,7 @@ class Config:
     curation: CurationSettings = field(default_factory=CurationSettings)
     provider: ProviderSettings = field(default_factory=ProviderSettings)
     queue: QueueSettings = field(default_factory=QueueSettings)
+    backfill: BackfillSettings = field(default_factory=BackfillSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
     projects: ProjectSettings = field(default_factory=ProjectSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
@@ -140,12 +162,19 @@ _BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
     ("provider", "daily_calls"): (0, 1_000_000),
     ("provider", "daily_tokens"): (0, 10_000_000_000),
     ("provider", "max_concurrency"): (1, 64),
+    ("provider", "price_input"): (0, 100_000),
+    ("provider", "price_output"): (0, 100_000),
+    ("provider", "daily_cost"): (0, 1_000_000),
     ("queue", "workers"): (1, 64),
     ("queue", "lease_seconds"): (3, 3600),
     ("queue", "heartbeat_seconds"): (1, 1200),
     ("queue", "retry_base_seconds"): (1, 3600),
     ("queue", "drain_seconds"): (0, 600),
     ("queue", "keep_finished"): (0, 1_000_000),
+    ("backfill", "max_age_days"): (0, 100_000),
+    ("backfill", "min_idle_hours"): (0, 10_000),
+    ("backfill", "per_day"): (0, 1_000_000),
+    ("backfill", "share"): (0, 1),
     ("sessions", "idle_minutes"): (1, 100_000),
 }
 
@@ -253,8 +282,9 @@ def _section(
 def _value(hint: Any, value: Any) -> Any:
     """``value`` as ``hint`` wants it. Raises ``ValueError`` with what it must be."""
     if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise ValueError("must be one of " + ", ".join(map(str, get_args(hint))))
+        known = get_args(hint)  # 1 is not true here, although Python holds them equal
+        if not any(type(value) is type(each) and value == each for each in known):
+            raise ValueError("must be one of " + ", ".join(map(_as_typed, known)))
         return value
     if get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -268,6 +298,11 @@ def _value(hint: Any, value: Any) -> Any:
     return value
 
 
+def _as_typed(value: object) -> str:
+    """As a person writes it in the file; text without its quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _check_together(values: dict[str, Any], problems: list[str]) -> None:
     queue = values.get("queue", QueueSettings())
     if queue.heartbeat_seconds * 3 > queue.lease_seconds:
@@ -277,6 +312,8 @@ def _check_together(values: dict[str, Any], problems: list[str]) -> None:
         problems.append('provider.command must name a program when provider.name = "command"')
     if provider.name in {"openai", "anthropic"} and not provider.model:
         problems.append(f'provider.model must be set when provider.name = "{provider.name}"')
+    if provider.daily_cost and not (provider.price_input or provider.price_output):
+        problems.append("provider.daily_cost needs provider.price_input or price_output")
     if provider.api_key_file and not Path(provider.api_key_file).expanduser().is_absolute():
         problems.append("provider.api_key_file must be an absolute path")
 

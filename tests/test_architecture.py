@@ -32,6 +32,7 @@ HEAVY = {"anthropic", "fastembed", "git", "huey", "numpy", "openai", "peewee", "
 #: Tops of threads and of the hook, where nobody is left to catch. How many each file may have.
 TOPS = {
     "cli/hook.py": 1,
+    "daemon/discovering.py": 1,
     "daemon/schedule.py": 1,
     "daemon/stores.py": 1,
     "daemon/watcher.py": 1,

@@ -14,7 +14,9 @@ sys.path.append(str(Path(__file__).parent.parent / "sessions"))
 from scribes import SCRIBES, talk
 from world import NOTHING, Transcript, World, answer, fact
 
-from memoryd.jobs.sweep import finalize_idle
+from memoryd.jobs import sweep
+from memoryd.jobs.discovery import discover
+from memoryd.jobs.workplace import Workplace
 from memoryd.memory.config import Config, CurationSettings, MemorySettings, SessionSettings
 from memoryd.memory.testing import FakeClock
 
@@ -33,6 +35,12 @@ def made(world: World) -> World:
     """``world`` with a home that is a day old."""
     touch(world.home.identity, world.clock.now_ms() - 24 * 60 * MINUTE * 1000)
     return world
+
+
+def finalize_idle(place: Workplace) -> int:
+    """A discovery, and a sweep after it."""
+    discover(place.home, place.ledger, place.config, place.environ)
+    return sweep.finalize_idle(place)
 
 
 def touch(path: Path, at_ms: int) -> None:

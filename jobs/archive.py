@@ -1,0 +1,302 @@
+"""What the ledger knows of the rollout archive: every session found, and how far mining it came.
+
+A session is the archive's when nobody told of it and it was last active before the home was made;
+all others are the hooks' and the sweep's. ``stage`` says how far one of the archive has come.
+
+| a row's column | who writes it, and when |
+|---|---|
+| ``fingerprint``, ``size``, ``at_most``, ``active_at``, ``project``, ``kind`` | discovery; the first is null once the transcript is gone |
+| ``seen_at`` | whoever makes a job of the session but backfill; 0: nobody told of it |
+| ``made_fingerprint`` | with each backfill job: what it was made for |
+| ``mined_fingerprint`` | when such a job completed with all read |
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memoryd.jobs import statements as sql
+from memoryd.jobs.database import Database
+from memoryd.jobs.records import Rollout
+from memoryd.memory.clock import Clock, local_date
+from memoryd.memory.home import Home
+
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+#: Days for which it is counted who told of the ends of sessions.
+TOLD_DAYS = 30
+
+Stage = Literal["gone", "excluded", "mined", "queued", "set-aside", "young", "old", "waiting"]
+#: Every stage and what it says, in the order in which they are shown.
+STAGES: dict[Stage, str] = {
+    "waiting": "to be read when it is its turn",
+    "queued": "a job was made and is not through",
+    "mined": "read to its end",
+    "set-aside": "its job failed or was called off: left until it changes, or `backfill reset`",
+    "young": "still for less than min_idle_hours",
+    "old": "still for more than max_age_days",
+    "excluded": "excluded, by a person, the configuration or its project's",
+    "gone": "its agent deleted it",
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One session as discovery saw it. Times are wall milliseconds.
+
+    ``size`` is the bytes of its own file, 0 where it has none; ``at_most`` a position that its end
+    cannot exceed.
+    """
+
+    agent: str
+    session: str
+    transcript: str
+    cwd: str
+    project: str | None
+    kind: str
+    fingerprint: str
+    size: int
+    at_most: int
+    active_at: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What discovery compares with: the transcript as the ledger has it."""
+
+    transcript: str
+    fingerprint: str | None
+    active_at: int
+    seen_at: int
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A session of the archive, and the job that was made for it last, if that is still there."""
+
+    agent: str
+    session: str
+    transcript: str
+    cwd: str
+    project: str | None
+    fingerprint: str | None
+    size: int
+    at_most: int
+    active_at: int
+    excluded: str | None
+    made_fingerprint: str | None
+    mined_fingerprint: str | None
+    job_id: str | None = None
+    job_status: str | None = None
+    job_code: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As people write it."""
+        return f"{self.agent}/{self.session}"
+
+
+def archived(seen: Seen) -> Archived:
+    """A session that was seen and is in no ledger yet, as the archive's."""
+    at = (seen.fingerprint, seen.size, seen.at_most, seen.active_at)
+    whose = (seen.agent, seen.session, seen.transcript, seen.cwd, seen.project)
+    return Archived(*whose, *at, None, None, None)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which sessions of the archive may be read now. ``excluded`` is asked about a directory."""
+
+    now_ms: int
+    min_idle_ms: int
+    #: 0 for no limit.
+    max_age_ms: int
+    excluded: Callable[[str], bool]
+
+
+def stage(row: Archived, limits: Limits) -> Stage:
+    """How far mining this session has come."""
+    if row.fingerprint is None:
+        return "gone"
+    if row.mined_fingerprint == row.fingerprint:
+        return "mined"
+    if row.job_status in ("pending", "running"):
+        return "queued"
+    if row.excluded is not None or limits.excluded(row.cwd):
+        return "excluded"
+    if row.made_fingerprint == row.fingerprint:
+        return "set-aside"
+    still_ms = limits.now_ms - row.active_at
+    if still_ms < limits.min_idle_ms:
+        return "young"
+    return "old" if 0 < limits.max_age_ms < still_ms else "waiting"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Who told of an agent's sessions in the last days: ends, and runs between them."""
+
+    agent: str
+    source: str
+    ends: int
+    runs: int
+
+
+def home_made_ms(home: Home) -> int:
+    """When the home was made (ms): what was active since is fresh, the rest is the archive."""
+    return home.identity.stat().st_mtime_ns // 1_000_000
+
+
+class Archive:
+    """The archive's part of one ledger: ``rollout``, ``backfill``, ``backfill_day``, ``told``."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    # -- discovery -------------------------------------------------------------------------------
+
+    def known(self, agent: str) -> dict[str, Known]:
+        """All sessions of the agent that the ledger has a row of, by their id."""
+        rows = self._db.rows(
+            "select session, transcript, fingerprint, active_at, seen_at from rollout"
+            " where agent = :agent",
+            agent=agent,
+        )
+        return {str(row[0]): Known(*row[1:]) for row in rows}
+
+    def saw(self, found: Iterable[Seen]) -> None:
+        """Write down what was seen, in one transaction."""
+        now = self._clock.now_ms()
+        with self._db.writing():
+            for each in found:
+                self._db.change(sql.SAW, **vars(each), now=now)
+
+    def lost(self, agent: str, sessions: Iterable[str]) -> None:
+        """These transcripts are not there any more."""
+        with self._db.writing():
+            for session in sessions:
+                self._db.change(
+                    "update rollout set fingerprint = null"
+                    " where agent = :agent and session = :session",
+                    agent=agent,
+                    session=session,
+                )
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def rows(self, made_ms: int, *, unmade: bool = False) -> list[Archived]:
+        """The archive of a home made then; ``unmade``: only what no job was made for as it is."""
+        text = sql.ARCHIVED + (sql.UNMADE if unmade else "")
+        return [Archived(*row) for row in self._db.rows(text, made=made_ms)]
+
+    def fresh(self, made_ms: int) -> dict[str, int]:
+        """How many root sessions of each agent are the hooks' and the sweep's."""
+        rows = self._db.rows(
+            "select agent, count(*) from rollout where kind = 'root'"
+            " and (seen_at > 0 or active_at >= :made) group by agent",
+            made=made_ms,
+        )
+        return {str(agent): int(count) for agent, count in rows}
+
+    def unread(self, made_ms: int) -> list[Rollout]:
+        """The sessions that are not the archive's and may hold more than a finalize was to read."""
+        return [Rollout(*row) for row in self._db.rows(sql.UNREAD_ROLLOUTS, made=made_ms)]
+
+    def open_jobs(self) -> int:
+        """Backfill jobs that are not through."""
+        rows = self._db.rows(
+            "select count(*) from job where kind = 'backfill' and status in ('pending', 'running')"
+        )
+        return int(rows[0][0])
+
+    # -- a person's word -------------------------------------------------------------------------
+
+    def state(self) -> tuple[str, int] | None:
+        """What a person said last, ``started`` or ``paused``, and when (ms); None: nothing."""
+        rows = self._db.rows("select state, since from backfill")
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def say(self, state: Literal["started", "paused"]) -> None:
+        """Keep a person's word, past restarts."""
+        with self._db.writing(durable=True):
+            self._db.change(
+                "insert into backfill (id, state, since) values (1, :state, :now)"
+                " on conflict (id) do update set state = excluded.state, since = excluded.since",
+                state=state,
+                now=self._clock.now_ms(),
+            )
+
+    def reset(self) -> tuple[int, int]:
+        """Forget what was set aside, and what discovery saw: how many of each.
+
+        Cursors stay, and so does what was read to its end as it still is.
+        """
+        with self._db.writing(durable=True):
+            aside = self._db.change(sql.TAKE_BACK)
+            seen = self._db.change(
+                "update rollout set fingerprint = null where fingerprint is not null"
+            )
+        return aside, seen
+
+    # -- counting --------------------------------------------------------------------------------
+
+    def made_today(self) -> int:
+        """For how many sessions a backfill job was made this local day."""
+        rows = self._db.rows(
+            "select sessions from backfill_day where day = :day", day=self._today()
+        )
+        return int(rows[0][0]) if rows else 0
+
+    def count_made(self) -> None:
+        """Count one more; in the caller's transaction."""
+        self._db.change(
+            "insert into backfill_day (day, sessions) values (:day, 1)"
+            " on conflict (day) do update set sessions = sessions + 1",
+            day=self._today(),
+        )
+
+    def count_told(self, agent: str, source: str, *, end: bool) -> None:
+        """``source`` told of an agent's session: an end or a run; in the caller's transaction."""
+        self._db.change(
+            sql.COUNT_TOLD,
+            day=self._today(),
+            agent=agent,
+            source=source,
+            ends=int(end),
+            runs=int(not end),
+        )
+
+    def told(self, days: int = 7) -> list[Told]:
+        """Who told of sessions in the last ``days`` local days, by agent and source."""
+        rows = self._db.rows(
+            "select agent, source, sum(ends), sum(runs) from told where day > :before"
+            " group by agent, source order by agent, source",
+            before=self._day_before(days),
+        )
+        return [Told(*row) for row in rows]
+
+    def prune(self) -> None:
+        """Forget counts that nobody asks for any more."""
+        with self._db.writing():
+            for table in ("told", "backfill_day"):
+                self._db.change(
+                    f"delete from {table} where day <= :before", before=self._day_before(TOLD_DAYS)
+                )
+
+    def _today(self) -> str:
+        return local_date(self._clock.now_ms())
+
+    def _day_before(self, days: int) -> str:
+        return local_date(self._clock.now_ms() - days * DAY_MS)
+
+
+def counts(rows: Sequence[Archived], limits: Limits) -> dict[str, dict[Stage, int]]:
+    """How many sessions of each agent have come how far."""
+    found: dict[str, dict[Stage, int]] = {}
+    for row in rows:
+        of_agent = found.setdefault(row.agent, dict.fromkeys(STAGES, 0))
+        of_agent[stage(row, limits)] += 1
+    return found

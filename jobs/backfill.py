@@ -1,0 +1,240 @@
+"""Backfill: the archive of old sessions, a few jobs at a time and never in the way.
+
+``plan`` makes the next few jobs: those first that their agent deletes soonest, then the newest.
+``room`` says how many jobs may run in the home for one of them to be taken up (``Ledger.claim``).
+``makes_way`` is asked after each slice. A person starts and pauses it (``Archive.say``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from memoryd.jobs.archive import (
+    DAY_MS,
+    HOUR_MS,
+    Archived,
+    Limits,
+    home_made_ms,
+    stage,
+)
+from memoryd.jobs.calls import millionths
+from memoryd.jobs.discovery import adapters
+from memoryd.jobs.job import Job
+from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.workplace import Workplace
+from memoryd.memory.config import Config, load_project, switched_off
+from memoryd.memory.errors import ConfigError, TranscriptBusy, TranscriptError, TranscriptGone
+from memoryd.memory.home import Home
+from memoryd.memory.log import logger
+from memoryd.memory.own_calls import is_own_place
+from memoryd.memory.projects import Resolver, excluded
+from memoryd.sessions.retention import Retention, retention_of
+
+#: Jobs that wait in the ledger at most; the rest of the archive waits in ``rollout``.
+WAITING_JOBS = 16
+#: Sessions that their agent deletes within so many days go first.
+AT_RISK_DAYS = 60
+#: What a session may be still for where calls cost and ``max_age_days`` is 0.
+COSTLY_MAX_AGE_DAYS = 90
+#: Tokens that a call takes at least: with fewer left of the share, none is begun.
+SMALLEST_CALL_TOKENS = 4_000
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether the archive is being mined, and why not, as a code; ``since`` a person said so."""
+
+    state: Literal["on", "off", "paused"]
+    reason: str = ""
+    since: int | None = None
+
+
+def standing(
+    ledger: Ledger, config: Config, environ: Mapping[str, str], *, costs: bool
+) -> Standing:
+    """How backfill stands; on with a reason: not before tomorrow. ``costs`` is the provider's."""
+    if config.backfill.enabled is False:
+        return Standing("off", "backfill.disabled")
+    said, since = ledger.archive.state() or ("", None)
+    if said == "paused":
+        return Standing("paused", "backfill.paused", since)
+    if config.backfill.enabled == "auto" and costs and said != "started":
+        return Standing("off", "backfill.not-started")
+    off = _switched_off(config, environ)
+    if off:
+        return Standing("off", off, since)
+    if costs and not _share_left(ledger, config):
+        return Standing("on", "backfill.share-spent", since)
+    if ledger.archive.made_today() >= config.backfill.per_day:
+        return Standing("on", "backfill.day-full", since)
+    return Standing("on", "", since)
+
+
+def _switched_off(config: Config, environ: Mapping[str, str]) -> str:
+    """Under these a session would be passed over: it waits instead."""
+    if switched_off(environ, "EXTRACTION"):
+        return "extraction.switched-off"
+    if not config.memory.auto_extract:
+        return "extraction.off"
+    return "curation.manual" if config.curation.mode == "manual" else ""
+
+
+def _share_left(ledger: Ledger, config: Config) -> bool:
+    """Whether a call of the backfill may be begun today."""
+    spent, share, daily = ledger.budget.today(config.provider.name), config.backfill.share, config
+    calls = share * (daily.provider.daily_calls - (spent.calls - spent.backfill_calls))
+    tokens = share * (daily.provider.daily_tokens - (spent.tokens - spent.backfill_tokens))
+    money = millionths(daily.provider.daily_cost)
+    cost = share * (money - (spent.cost - spent.backfill_cost))
+    return (
+        calls - spent.backfill_calls >= 1
+        and tokens - spent.backfill_tokens >= SMALLEST_CALL_TOKENS
+        and (not money or cost > spent.backfill_cost)
+    )
+
+
+# -- never in the way ----------------------------------------------------------------------------
+
+
+def _standing_at(place: Workplace) -> Standing:
+    costs = place.calls.provider.costs
+    return standing(place.ledger, place.config, place.environ, costs=costs)
+
+
+def room(place: Workplace) -> int:
+    """How many jobs may run for a backfill to be taken up: never the last free worker's turn."""
+    now = _standing_at(place)
+    if now.state != "on" or now.reason == "backfill.share-spent":
+        return 0
+    return max(1, place.config.queue.workers - 1)
+
+
+def makes_way(place: Workplace, job: Job) -> bool:
+    """Whether a running ``job`` is to be given back after its slice: it is a backfill, and it was
+    paused or something better waits for a worker."""
+    if job.kind != "backfill":
+        return False
+    paused = _standing_at(place).state != "on"
+    return paused or place.ledger.better_waits(job, place.config.queue.workers)
+
+
+# -- planning ------------------------------------------------------------------------------------
+
+
+def plan(place: Workplace) -> int:
+    """Make the next few jobs; how many. None while backfill is off, or the day has had its own."""
+    now = _standing_at(place)
+    if now.state != "on" or now.reason:
+        return 0
+    left = WAITING_JOBS - place.ledger.archive.open_jobs()
+    made = 0
+    if left > 0:
+        for row in upcoming(
+            place.home, place.ledger, place.config, place.environ, costs=place.calls.provider.costs
+        ):
+            made += _make(place, row, turn=made)
+            if made >= left:
+                break
+    if made:
+        logger().info("backfill.made", jobs=made)
+    return made
+
+
+def upcoming(
+    home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str], *, costs: bool
+) -> list[Archived]:
+    """The sessions that wait to be read, in the order of their turns."""
+    rows = ledger.archive.rows(home_made_ms(home), unmade=True)
+    limits = limits_of(home, config, ledger.clock.now_ms(), costs=costs)
+    read = {adapter.name for adapter in adapters(config)} if rows else set()
+    waiting = [row for row in rows if row.agent in read and stage(row, limits) == "waiting"]
+    return in_order(waiting, retentions(waiting, environ), limits.now_ms)
+
+
+def limits_of(home: Home, config: Config, now_ms: int, *, costs: bool) -> Limits:
+    """Which sessions may be read now, as the configuration says."""
+    days = config.backfill.max_age_days or (COSTLY_MAX_AGE_DAYS if costs else 0)
+    places = _Places(config, Resolver(home, config.projects.worktrees))
+    idle_ms = int(config.backfill.min_idle_hours * HOUR_MS)
+    return Limits(now_ms, idle_ms, days * DAY_MS, places.are_excluded)
+
+
+def retentions(rows: Iterable[Archived], environ: Mapping[str, str]) -> dict[str, Retention]:
+    """How long the agents of ``rows`` keep their sessions, of those that delete any."""
+    found = {agent: retention_of(agent, environ) for agent in {row.agent for row in rows}}
+    return {agent: each for agent, each in found.items() if each is not None}
+
+
+def in_order(
+    rows: Iterable[Archived], kept: Mapping[str, Retention], now_ms: int
+) -> list[Archived]:
+    """Those first that their agent deletes soon, the soonest first; then the newest first."""
+    horizon = now_ms + AT_RISK_DAYS * DAY_MS
+
+    def turn(row: Archived) -> tuple[int, str]:
+        known = kept.get(row.agent)
+        deleted_at = known.deletes_at(row.active_at) if known else horizon
+        return (deleted_at if deleted_at < horizon else NEVER - row.active_at), row.name
+
+    return sorted(rows, key=turn)
+
+
+#: Beyond every wall time in milliseconds.
+NEVER = 1 << 62
+
+
+@dataclass
+class _Places:
+    """What the configuration says of directories, each asked about once."""
+
+    config: Config
+    resolver: Resolver
+    known: dict[str, bool] = field(default_factory=dict)
+
+    def are_excluded(self, cwd: str) -> bool:
+        """Whether nothing said in ``cwd`` may be read now: excluded, switched off, unusable."""
+        if cwd not in self.known:
+            self.known[cwd] = bool(cwd) and self._is_excluded(cwd)
+        return self.known[cwd]
+
+    def _is_excluded(self, cwd: str) -> bool:
+        if is_own_place(cwd):
+            return True
+        project = self.resolver.resolve(cwd)
+        try:
+            config = load_project(Path(project.path), self.config)
+        except ConfigError:
+            return True  # a project whose file cannot be read is not mined
+        globs = config.privacy.exclude
+        off = not config.memory.auto_extract
+        return off or excluded(cwd, globs) or excluded(project.path, globs)
+
+
+def _make(place: Workplace, row: Archived, turn: int) -> int:
+    """Make the job of one session; 0 where it is not there as it was found."""
+    cutoff = _cutoff(place, row)
+    if cutoff is None:
+        return 0
+    per_day = place.config.backfill.per_day
+    made = place.ledger.enqueue_backfill(row, cutoff=cutoff, per_day=per_day, turn=turn)
+    return int(made is not None)
+
+
+def _cutoff(place: Workplace, row: Archived) -> int | None:
+    """Where the session ends now; None where the next discovery has to look at it first."""
+    from memoryd.sessions.agents import adapter_for
+
+    adapter, path = adapter_for(row.agent), Path(row.transcript)
+    still_since = place.clock.now_ms() - int(place.config.backfill.min_idle_hours * HOUR_MS)
+    look = adapter.look(path, row.session)
+    if look is None or look.active_ms > still_since:
+        return None
+    try:
+        return adapter.end(path, row.session)
+    except (TranscriptGone, TranscriptBusy):
+        return None
+    except TranscriptError:
+        return row.at_most  # the job says what is wrong with it, and is set aside

@@ -1,0 +1,156 @@
+"""Discovery: every session of every agent, written into the ledger; cheap where nothing changed.
+
+A transcript is looked at (when it changed, how long it is), and only where that is not what the
+ledger has is its beginning read, a bounded part of it. What was seen is written in small
+transactions, so that discovery holds nobody up, may die at any point, and may run twice at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoryd.jobs.archive import Known, Seen
+from memoryd.jobs.envelope import session_is_secret
+from memoryd.jobs.job import is_keepable
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.config import Config
+from memoryd.memory.home import Home
+from memoryd.memory.log import logger
+from memoryd.memory.own_calls import is_own_transcript
+from memoryd.memory.projects import Resolver
+
+if TYPE_CHECKING:
+    from memoryd.sessions.adapter import Adapter, Found
+    from memoryd.sessions.source import Look
+
+#: Sessions written in one transaction at most.
+BATCH = 100
+
+
+@dataclass
+class Discovered:
+    """What a discovery came to: sessions there are, and those it wrote down, new or changed."""
+
+    sessions: int = 0
+    written: int = 0
+    lost: int = 0
+
+
+def discover(
+    home: Home,
+    ledger: Ledger,
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Discovered:
+    """Bring the ledger's sessions up to what is on the disk; ``stopping`` ends it early."""
+    done = Discovered()
+    resolver = Resolver(home, config.projects.worktrees)
+    for adapter in adapters(config):
+        known = ledger.archive.known(adapter.name)
+        there: set[str] = set()
+        batch: list[Seen] = []
+        for found in adapter.discover(environ):
+            if stopping():
+                return done
+            there.add(found.session)
+            seen = _seen(adapter, found, known.get(found.session), resolver)
+            batch += [seen] if seen else []
+            if len(batch) >= BATCH:
+                _write(ledger, batch, done)
+        _write(ledger, batch, done)
+        done.sessions += len(there)
+        gone = [name for name, row in known.items() if row.fingerprint and name not in there]
+        ledger.archive.lost(adapter.name, gone)
+        done.lost += len(gone)
+    return done
+
+
+def survey(home: Home, config: Config, environ: Mapping[str, str]) -> Iterator[Seen]:
+    """Every session there is, for a home that has no ledger yet; nothing is written."""
+    resolver = Resolver(home, config.projects.worktrees)
+    for adapter in adapters(config):
+        for found in adapter.discover(environ):
+            seen = _seen(adapter, found, None, resolver)
+            if seen is not None:
+                yield seen
+
+
+def adapters(config: Config) -> list[Adapter]:
+    """The readers of the agents whose sessions are read."""
+    from memoryd.sessions.agents import adapter_for, known
+
+    return [adapter_for(name) for name in config.sessions.agents or known()]
+
+
+def _write(ledger: Ledger, batch: list[Seen], done: Discovered) -> None:
+    if batch:
+        ledger.archive.saw(batch)
+        done.written += len(batch)
+        batch.clear()
+
+
+def _seen(adapter: Adapter, found: Found, known: Known | None, resolver: Resolver) -> Seen | None:
+    """What is to be written of a session; None where the ledger has it already, or cannot.
+
+    Answers to our own questions are no session, where their folder tells.
+    """
+    if is_own_transcript(found.path) and not (known and known.seen_at):
+        return None
+    if known is not None and _listed_before(found, known):
+        return None
+    if not is_keepable(found.session, str(found.path)) or session_is_secret(found.session):
+        logger().warning("session.unspeakable", agent=adapter.name)
+        return None
+    path, look = _where(adapter, found, known)
+    if look is None:
+        return None  # gone meanwhile, or nothing we may look at
+    active_at = look.active_ms if found.active_ms is None else found.active_ms
+    fingerprint = f"{look.at_most}-{active_at}"
+    if known and (known.fingerprint, known.transcript) == (fingerprint, str(path)):
+        return None
+    return _described(adapter, found, path, look, fingerprint, resolver)
+
+
+def _listed_before(found: Found, known: Known) -> bool:
+    """Whether the listing alone tells that nothing happened: no database is opened for it."""
+    same_place = known.transcript == str(found.path) and known.fingerprint is not None
+    return same_place and found.active_ms is not None and found.active_ms == known.active_at
+
+
+def _where(adapter: Adapter, found: Found, known: Known | None) -> tuple[Path, Look | None]:
+    """Where a session is: as it was told, or where its agent goes on with it now."""
+    look = adapter.look(found.path, found.session)
+    told = known.transcript if known and known.seen_at else ""
+    if not told or told == str(found.path):
+        return found.path, look
+    other = adapter.look(Path(told), found.session)
+    if other is None or (look is not None and look.active_ms > other.active_ms):
+        return found.path, look
+    return Path(told), other
+
+
+def _described(
+    adapter: Adapter, found: Found, path: Path, look: Look, fingerprint: str, resolver: Resolver
+) -> Seen:
+    from memoryd.sessions.heads import head_of
+    from memoryd.sessions.lines import stat_file
+
+    head = head_of(adapter, path, found.session)
+    own = stat_file(path) if found.active_ms is None else None  # else one file holds many
+    return Seen(
+        agent=adapter.name,
+        session=found.session,
+        transcript=str(path),
+        cwd=head.cwd if is_keepable(head.cwd) else "",
+        project=resolver.resolve(head.cwd).key if head.cwd else None,
+        kind=head.kind,
+        fingerprint=fingerprint,
+        size=own.st_size if own else 0,
+        at_most=look.at_most,
+        active_at=look.active_ms if found.active_ms is None else found.active_ms,
+    )
