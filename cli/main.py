@@ -17,6 +17,7 @@ EXIT_INTERRUPTED = 130
 #: Command -> (module, attribute, what ``--help`` says of it). Kept here so that ``--help`` imports
 #: none of them.
 COMMANDS: dict[str, tuple[str, str, str]] = {
+    "backfill": ("backfill", "backfill", "Read the sessions from before memoryd."),
     "cancel": ("queue", "cancel", "Call a job off."),
     "cite": ("cite", "cite", "Take the citations out of an agent's answer and credit them."),
     "config": ("config", "config", "Show or check the configuration."),

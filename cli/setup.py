@@ -1,4 +1,4 @@
-"""``memoryd setup``: home, hooks, service and provider, step by step; each asked, each undone."""
+"""``memoryd setup``: everything step by step; each is asked for, each can be undone."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import configuration, home_option, json_option, say
+from memoryd.cli.common import configuration, home_option, json_option, open_queue, say
 from memoryd.memory.errors import MemorydError
 from memoryd.memory.home import Home
 
+if TYPE_CHECKING:
+    from memoryd.jobs.forecast import Forecast
+    from memoryd.memory.config import Config
+
 EXIT_USAGE = 2
-STEPS = ("home", "hooks", "service")
+STEPS = ("home", "hooks", "service", "backfill")
+#: Steps that only a person takes: they may cost money.
+_ASKED_FOR = {"backfill"}
 
 _WORDS = {
     "done": "is done already",
@@ -53,7 +60,7 @@ class _Asked:
 @home_option
 @json_option
 def setup(home: Home, yes: bool, skip: tuple[str, ...], as_json: bool) -> None:
-    """Make the home, have your agents call the hook, and run memoryd from login on.
+    """Make the home, put in your agents' hooks, run memoryd from login on, read what was before.
 
     Each step is shown first and asked for, says how it is undone, and does nothing where it is done
     already. Without a terminal and without --yes nothing is done: the steps are shown, exit code 2.
@@ -82,6 +89,8 @@ def _take(
         return _told(asked, Step(name, "skipped", "--skip"))
     try:
         planned = plan(asked.home)
+        if planned.state == "would" and asked.yes and name in _ASKED_FOR:
+            return _told(asked, replace(planned, state="shown"))
         if planned.state != "would" or not (asked.yes or asked.ask):
             return _told(asked, planned)
         if asked.ask:
@@ -175,6 +184,49 @@ def _do_service(home: Home) -> str:
     return f"wrote {done.path}; the service is {done.state.detail}"
 
 
+def _plan_backfill(home: Home) -> Step:
+    """The sessions from before: by itself where that is free, else a person's own decision."""
+    from memoryd.cli.backfill import preview_lines, preview_values
+
+    config = configuration(home)
+    found = _archive(home, config)
+    lines = preview_lines(preview_values(found, config, limit=1))[:-3] if found.turns else []
+    state, undo = found.standing.state, "`memoryd backfill pause`"
+    if state == "on":
+        return Step("backfill", "shown", "\n".join(lines or ["nothing waits"]), undo)
+    if found.standing.reason != "backfill.not-started" or not found.turns:
+        return Step("backfill", "shown", "\n".join(lines or [f"backfill is {state}"]))
+    begin = "begin to read the sessions from before: `memoryd backfill start`"
+    return Step("backfill", "would", "\n".join([begin, *lines]), undo)
+
+
+def _archive(home: Home, config: Config) -> Forecast:
+    """What backfill would do; nothing is made where there is no home yet."""
+    from memoryd.jobs.discovery import discover
+    from memoryd.jobs.forecast import first_forecast, forecast
+    from memoryd.memory.clock import SystemClock
+
+    if not home.ledger.exists():
+        return first_forecast(home, config, os.environ, SystemClock().now_ms())
+    ledger, config = open_queue(home)
+    try:
+        discover(home, ledger, config, os.environ)
+        return forecast(home, ledger, config, os.environ)
+    finally:
+        ledger.close()
+
+
+def _do_backfill(home: Home) -> str:
+    from memoryd.cli.backfill import begin
+
+    ledger, config = open_queue(home)
+    try:
+        begin(home, ledger, config)
+    finally:
+        ledger.close()
+    return "old sessions are read a few at a time: `memoryd backfill status`"
+
+
 def _provider(home: Home) -> Step:
     """Who reads the sessions. Nothing is changed: one that costs is a person's own decision."""
     chosen = configuration(home).provider
@@ -187,4 +239,5 @@ _STEPS: tuple[tuple[str, Callable[[Home], Step], Callable[[Home], str]], ...] = 
     ("home", _plan_home, _do_home),
     ("hooks", _plan_hooks, _do_hooks),
     ("service", _plan_service, _do_service),
+    ("backfill", _plan_backfill, _do_backfill),
 )

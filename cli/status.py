@@ -52,7 +52,28 @@ def _lines(values: dict[str, Any]) -> list[str]:
         lines.append(f"inbox     {values['bad_envelopes']} unreadable, kept in inbox/bad/")
     if values["switches"]:
         lines.append(f"switches  {', '.join(values['switches'])} set: sessions are passed over")
-    return lines + _stores(values["daemon"] or {})
+    return lines + _told(values) + _backfill(values["backfill"]) + _stores(values["daemon"] or {})
+
+
+def _told(values: dict[str, Any]) -> list[str]:
+    """Who told of the ends of sessions, so that a person sees whether the hooks work."""
+    ends: dict[str, list[str]] = {}
+    for each in values["told"]:
+        if each["ends"]:
+            ends.setdefault(each["agent"], []).append(f"{each['ends']} by {each['source']}")
+    lines = [f"ends      {agent}: {', '.join(by)} in 7 days" for agent, by in sorted(ends.items())]
+    return lines + [
+        f"hooks     those of {agent} were not heard in 7 days: `memoryd integrate {agent}`,"
+        " `memoryd doctor`"
+        for agent in values["unheard"]
+    ]
+
+
+def _backfill(brief: dict[str, Any]) -> list[str]:
+    if not brief["waiting"] and not brief["mined"]:
+        return []
+    said = f"{brief['mined']} old sessions read, {brief['waiting']} not"
+    return [f"archive   {said}; backfill is {brief['state']}: `memoryd backfill status`"]
 
 
 def _stores(daemon: dict[str, Any]) -> list[str]:

@@ -201,6 +201,11 @@ class Archive:
         )
         return {str(agent): int(count) for agent, count in rows}
 
+    def progress(self, made_ms: int) -> tuple[int, int]:
+        """How many sessions of the archive are there and not read as they are, and how many are."""
+        rows = self._db.rows(sql.READ_OR_NOT, made=made_ms)
+        return int(rows[0][0]), int(rows[0][1])
+
     def unread(self, made_ms: int) -> list[Rollout]:
         """The sessions that are not the archive's and may hold more than a finalize was to read."""
         return [Rollout(*row) for row in self._db.rows(sql.UNREAD_ROLLOUTS, made=made_ms)]

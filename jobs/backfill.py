@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -127,31 +127,32 @@ def makes_way(place: Workplace, job: Job) -> bool:
 def plan(place: Workplace) -> int:
     """Make the next few jobs; how many. None while backfill is off, or the day has had its own."""
     now = _standing_at(place)
-    if now.state != "on" or now.reason:
-        return 0
     left = WAITING_JOBS - place.ledger.archive.open_jobs()
+    if now.state != "on" or now.reason or left <= 0:
+        return 0
     made = 0
-    if left > 0:
-        for row in upcoming(
-            place.home, place.ledger, place.config, place.environ, costs=place.calls.provider.costs
-        ):
-            made += _make(place, row, turn=made)
-            if made >= left:
-                break
+    for row in _upcoming(place):
+        made += _make(place, row, turn=made)
+        if made >= left:
+            break
     if made:
         logger().info("backfill.made", jobs=made)
     return made
 
 
-def upcoming(
-    home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str], *, costs: bool
-) -> list[Archived]:
+def _upcoming(place: Workplace) -> Iterator[Archived]:
     """The sessions that wait to be read, in the order of their turns."""
-    rows = ledger.archive.rows(home_made_ms(home), unmade=True)
-    limits = limits_of(home, config, ledger.clock.now_ms(), costs=costs)
-    read = {adapter.name for adapter in adapters(config)} if rows else set()
-    waiting = [row for row in rows if row.agent in read and stage(row, limits) == "waiting"]
-    return in_order(waiting, retentions(waiting, environ), limits.now_ms)
+    rows = place.ledger.archive.rows(home_made_ms(place.home), unmade=True)
+    costs = place.calls.provider.costs
+    limits = limits_of(place.home, place.config, place.clock.now_ms(), costs=costs)
+    # Asking about a directory is the dear part: only those are asked about whose turn it is.
+    unasked = replace(limits, excluded=lambda cwd: False)
+    read = {adapter.name for adapter in adapters(place.config)} if rows else set()
+    waiting = [row for row in rows if row.agent in read and stage(row, unasked) == "waiting"]
+    kept = retentions(waiting, place.environ)
+    for row in in_order(waiting, kept, limits.now_ms):
+        if not limits.excluded(row.cwd):
+            yield row
 
 
 def limits_of(home: Home, config: Config, now_ms: int, *, costs: bool) -> Limits:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.intake import take_in
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.projects import found_again
+from memoryd.jobs.report import unheard
 from memoryd.jobs.workplace import find_transcript, open_ledger
 from memoryd.memory import health
 from memoryd.memory.clock import Clock
@@ -176,6 +178,8 @@ def _why(path: Path) -> str:
 
 def _failed_jobs(look: Look) -> Iterator[Finding]:
     for job in look.ledger.records.jobs(status="failed", limit=1000):
+        if job.kind == "backfill":
+            continue  # a session that is set aside: _archive says it
         why = ": ".join(text for text in (job.error_code, job.error_detail) if text)
         what = f"{job.kind} {short(job.id)} failed: {clip(why, 200)}"
         todo = f"`memoryd show {short(job.id)}` tells more; then `memoryd retry {short(job.id)}`"
@@ -217,6 +221,33 @@ def _hooks(look: Look) -> Iterator[Finding]:
         what = f"a hook left no envelope, {times} times in the last day: {clip(said, 120)}"
         todo = "the sweep finds those sessions; docs/agents.md says what the code means"
         yield Finding("hook.failed", "warning", what, todo)
+
+
+def _unheard(look: Look) -> Iterator[Finding]:
+    for agent in unheard(look.ledger.archive.told(), look.environ):
+        what = f"the hooks of {agent} are installed and told of nothing in seven days"
+        todo = f"the sweep finds its sessions; `memoryd integrate {agent}` shows what it calls"
+        yield Finding("hook.unheard", "warning", what, todo)
+
+
+def _archive(look: Look) -> Iterator[Finding]:
+    """Sessions that are deleted before they are read, and those that could not be read."""
+    from memoryd.jobs.forecast import forecast
+
+    found = forecast(look.home, look.ledger, look.config, look.environ)
+    todo = "`memoryd backfill status` tells more; raise per_day or share under [backfill], "
+    if found.standing.state != "on":
+        todo = "`memoryd backfill preview`, then `memoryd backfill start`, "
+    for each in found.at_risk:
+        first = time.strftime("%Y-%m-%d", time.localtime(each.first_at / 1000))
+        what = (
+            f"{each.agent} deletes {each.sessions} sessions before they are read, from {first} on"
+        )
+        yield Finding("backfill.at-risk", "warning", what, f"{todo}or {each.setting}")
+    if found.aside:
+        what = f"{len(found.aside)} old sessions are set aside: they could not be read"
+        todo = "`memoryd backfill status` names them, `memoryd backfill reset` tries them again"
+        yield Finding("backfill.set-aside", "warning", what, todo)
 
 
 def _failures(log: Path, since_ms: int) -> Iterator[str]:
@@ -268,6 +299,8 @@ CHECKS: tuple[Check, ...] = (
     Check("ledger.ok", "the ledger can be read", _ledger),
     Check("inbox.ok", "every envelope could be read", _envelopes),
     Check("hooks.ok", "the agents' hooks can run and did", _hooks),
+    Check("told.ok", "the hooks are heard", _unheard),
+    Check("archive.ok", "every old session is read in time", _archive),
     Check("jobs.ok", "no job has failed", _failed_jobs),
     Check("provider.ok", "the provider answers", _provider),
     Check("history.ok", "every store has its history", _in_each_store(health.history)),

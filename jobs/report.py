@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from memoryd.jobs.archive import Told, home_made_ms
 from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.consolidations import Consolidation
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.config import Config, switched_off
 from memoryd.memory.home import Home
 
+#: Ends that the sweep alone has found before it is said that hooks are not heard.
+UNHEARD_ENDS = 3
+
 _SWITCHES = ("", "EXTRACTION", "CONSOLIDATION", "RECALL", "JUDGE")
+
+
+@dataclass(frozen=True)
+class Brief:
+    """How backfill stands, and how many sessions of the archive are still and no more to be read.
+
+    ``waiting`` counts those that are set aside or too young too: `memoryd backfill status` tells.
+    """
+
+    state: str
+    reason: str
+    waiting: int
+    mined: int
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,11 @@ class Report:
     #: The stores that were ever looked at, the longest ago consolidated first.
     consolidations: list[Consolidation]
     switches: tuple[str, ...]
+    #: Who told of sessions in the last seven days: by agent, hooks and the sweep apart.
+    told: list[Told]
+    #: Agents whose hooks are installed and of whom only the sweep has heard in that time.
+    unheard: list[str]
+    backfill: Brief
 
 
 def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str]) -> Report:
@@ -62,7 +84,30 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         breaker=ledger.breakers.of(config.provider.name),
         consolidations=ledger.consolidations.all(),
         switches=switches_on(environ),
+        told=(told := ledger.archive.told()),
+        unheard=unheard(told, environ),
+        backfill=_brief(home, ledger, config, environ),
     )
+
+
+def unheard(told: Iterable[Told], environ: Mapping[str, str]) -> list[str]:
+    """Agents that have our hooks in their settings, and whose ends the sweep alone has found."""
+    heard = {each.agent for each in told if each.source == "hook"}
+    swept = {each.agent: each.ends for each in told if each.source == "sweep"}
+    quiet = [a for a, ends in swept.items() if ends >= UNHEARD_ENDS and a not in heard]
+    if not quiet:
+        return []
+    from memoryd.sessions.integration.integrating import hooked
+
+    return sorted(set(quiet) & hooked(environ))
+
+
+def _brief(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str]) -> Brief:
+    from memoryd.jobs.backfill import standing
+
+    now = standing(ledger, config, environ, costs=config.provider.name != "rules")
+    waiting, mined = ledger.archive.progress(home_made_ms(home))
+    return Brief(now.state, now.reason, waiting, mined)
 
 
 def switches_on(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -135,6 +135,18 @@ def dead_entries(environ: Mapping[str, str]) -> Iterator[Finding]:
                 yield Finding("hook.missing", "problem", what, f"`memoryd integrate {agent.name}`")
 
 
+def hooked(environ: Mapping[str, str]) -> set[str]:
+    """The agents in whose settings hooks of ours stand; those that cannot be looked at not."""
+    found: set[str] = set()
+    for agent in AGENTS if environ.get("HOME") else ():
+        try:
+            if ours(files.text_of(files.read(agent.settings(environ)).data), agent):
+                found.add(agent.name)
+        except (IntegrationError, Unfit):
+            continue
+    return found
+
+
 def _edit(wanted: Wanted, agent: Agent, outcome: Outcome) -> Outcome:
     for _ in range(TRIES):
         settings = files.read(Path(outcome.path))

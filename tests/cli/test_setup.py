@@ -85,6 +85,7 @@ def test_a_script_takes_every_step_and_a_second_time_none(person: Path) -> None:
         "home": "done",
         "hooks": "done",
         "service": "done",
+        "backfill": "shown",
         "provider": "shown",
     }
     assert tree(person) == before
