@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memoryd.jobs.ledger import Ledger
     from memoryd.jobs.records import Attempt, KeptCandidate
 
-_KINDS = ["finalize", "extract", "consolidate"]
+_KINDS = ["finalize", "extract", "consolidate", "backfill"]
 #: States of a candidate that changed a file.
 _WRITTEN = {"applied", "appended"}
 #: A store is held for a commit or two.

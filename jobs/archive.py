@@ -109,6 +109,8 @@ def archived(seen: Seen) -> Archived:
 class Limits:
     """Which sessions of the archive may be read now. ``excluded`` is asked about a directory."""
 
+    #: The agents that are read.
+    agents: frozenset[str]
     now_ms: int
     min_idle_ms: int
     #: 0 for no limit.
@@ -124,7 +126,8 @@ def stage(row: Archived, limits: Limits) -> Stage:
         return "mined"
     if row.job_status in ("pending", "running"):
         return "queued"
-    if row.excluded is not None or limits.excluded(row.cwd):
+    allowed = row.agent in limits.agents and row.excluded is None
+    if not allowed or limits.excluded(row.cwd):
         return "excluded"
     if row.made_fingerprint == row.fingerprint:
         return "set-aside"

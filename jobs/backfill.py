@@ -143,12 +143,13 @@ def plan(place: Workplace) -> int:
 def _upcoming(place: Workplace) -> Iterator[Archived]:
     """The sessions that wait to be read, in the order of their turns."""
     rows = place.ledger.archive.rows(home_made_ms(place.home), unmade=True)
+    if not rows:
+        return
     costs = place.calls.provider.costs
     limits = limits_of(place.home, place.config, place.clock.now_ms(), costs=costs)
     # Asking about a directory is the dear part: only those are asked about whose turn it is.
     unasked = replace(limits, excluded=lambda cwd: False)
-    read = {adapter.name for adapter in adapters(place.config)} if rows else set()
-    waiting = [row for row in rows if row.agent in read and stage(row, unasked) == "waiting"]
+    waiting = [row for row in rows if stage(row, unasked) == "waiting"]
     kept = retentions(waiting, place.environ)
     for row in in_order(waiting, kept, limits.now_ms):
         if not limits.excluded(row.cwd):
@@ -160,7 +161,8 @@ def limits_of(home: Home, config: Config, now_ms: int, *, costs: bool) -> Limits
     days = config.backfill.max_age_days or (COSTLY_MAX_AGE_DAYS if costs else 0)
     places = _Places(config, Resolver(home, config.projects.worktrees))
     idle_ms = int(config.backfill.min_idle_hours * HOUR_MS)
-    return Limits(now_ms, idle_ms, days * DAY_MS, places.are_excluded)
+    agents = frozenset(adapter.name for adapter in adapters(config))
+    return Limits(agents, now_ms, idle_ms, days * DAY_MS, places.are_excluded)
 
 
 def retentions(rows: Iterable[Archived], environ: Mapping[str, str]) -> dict[str, Retention]:

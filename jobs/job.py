@@ -37,7 +37,7 @@ class Kind:
     #: Seconds of the monotonic clock one slice, or one consolidation, may take.
     limit_seconds: float
     #: What it works on, and what one at a time may run for.
-    about: Literal["session", "store"] = "session"
+    about: Literal["session", "store", "archived session"] = "session"
 
 
 KINDS: dict[str, Kind] = {
@@ -46,7 +46,9 @@ KINDS: dict[str, Kind] = {
     "consolidate": Kind(
         "consolidate", priority=40, max_failures=3, limit_seconds=900, about="store"
     ),
-    "backfill": Kind("backfill", priority=50, max_failures=3, limit_seconds=600),
+    "backfill": Kind(
+        "backfill", priority=50, max_failures=3, limit_seconds=600, about="archived session"
+    ),
 }
 
 

@@ -261,7 +261,9 @@ class Ledger:
         had its ``per_day`` sessions. Raises ``UsageError`` for what a row cannot hold.
         """
         whose = (row.agent, row.session)
-        properties = _checked_kind("backfill", "session", cutoff, (*whose, row.transcript, row.cwd))
+        properties = _checked_kind(
+            "backfill", "archived session", cutoff, (*whose, row.transcript, row.cwd)
+        )
         now = self.clock.now_ms()
         values = {
             "id": uuid7(now + turn),
@@ -458,9 +460,15 @@ class Ledger:
     def better_waits(self, job: Job, workers: int) -> bool:
         """Whether a job of higher priority is due that ``job`` stands in the way of.
 
-        It does where the other is of the same session, or where all ``workers`` of the home work.
+        It does where the other is of the same session, where all ``workers`` of the home work, or
+        where ``job`` runs alone because it crashed.
         """
-        about = {"priority": job.priority, "serial_key": job.serial_key, "workers": workers}
+        about = {
+            "priority": job.priority,
+            "serial_key": job.serial_key,
+            "workers": workers,
+            "crashes": job.crashes,
+        }
         now = self.clock.now_ms()
         run_horizon = now + RUN_HORIZON_MS
         return bool(self.db.rows(sql.BETTER_WAITS, now=now, run_horizon=run_horizon, **about))

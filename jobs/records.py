@@ -253,8 +253,10 @@ class Records:
         return {str(reason): int(count) for reason, count in rows}
 
     def oldest_pending(self) -> int | None:
-        """When the oldest job that still waits was made, wall milliseconds."""
-        rows = self.db.rows("select min(created_at) from job where status = 'pending'")
+        """When the oldest job that still waits was made (ms); the archive's may wait for days."""
+        rows = self.db.rows(
+            "select min(created_at) from job where status = 'pending' and kind <> 'backfill'"
+        )
         return None if rows[0][0] is None else int(rows[0][0])
 
     def standing_files(self, store: str) -> dict[str, set[str | None]]:

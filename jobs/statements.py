@@ -524,10 +524,10 @@ on conflict (day, agent, source) do update set ends = told.ends + excluded.ends,
 """
 
 #: Whether a running backfill stands in the way: something better is due, and it is of the same
-#: session, or no worker is free for it.
+#: session, or no worker is free for it, or the backfill crashed before and so runs alone.
 BETTER_WAITS = f"""
 select 1 from job where status = 'pending' and {_DUE} and priority < :priority
-    and (serial_key = :serial_key
+    and (serial_key = :serial_key or :crashes > 0
         or ((select count(*) from job busy where busy.status = 'running') >= :workers
             and not exists (select 1 from job other
                 where other.status = 'running' and other.serial_key = job.serial_key)))

@@ -62,6 +62,7 @@ class Past(World):
 
     def mine(self) -> list[Job]:
         """Discover, then work until nothing is ready; the backfill jobs there are, oldest first."""
+        self.clock.advance(1)
         self.discover()
         self.work()
         return self.backfills()
