@@ -40,6 +40,7 @@ class Past(World):
         asked = BackfillSettings(enabled=True)
         config = replace(config or Config(), backfill=replace(asked, **settings))  # type: ignore[arg-type]
         super().__init__(folder, clock, script, config=config)
+        self.model.name = self.config.provider.name  # under which its budget is kept
         touch(self.home.identity, clock.now_ms() - HOUR * 1000)
 
     def session(
