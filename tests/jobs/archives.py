@@ -12,7 +12,7 @@ from world import DAY, NOTHING, Transcript, World
 from memoryd.jobs.discovery import Discovered, discover
 from memoryd.jobs.job import Job
 from memoryd.memory.config import BackfillSettings, Config
-from memoryd.memory.providers.base import Request
+from memoryd.memory.providers.base import Provider, Request
 from memoryd.memory.testing import FakeClock
 
 HOUR = 3600
@@ -35,11 +35,12 @@ class Past(World):
         script: Iterable[str | Exception | Callable[[Request], str]] = (NOTHING,),
         *,
         config: Config | None = None,
+        provider: Provider | None = None,
         **settings: object,
     ) -> None:
         asked = BackfillSettings(enabled=True)
         config = replace(config or Config(), backfill=replace(asked, **settings))  # type: ignore[arg-type]
-        super().__init__(folder, clock, script, config=config)
+        super().__init__(folder, clock, script, config=config, provider=provider)
         self.model.name = self.config.provider.name  # under which its budget is kept
         touch(self.home.identity, clock.now_ms() - HOUR * 1000)
 

@@ -1,0 +1,192 @@
+"""Discovery: every session is in the ledger, once, however often it is looked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "sessions"))
+
+from archives import RULE, Past, touch
+from scribes import SCRIBES, talk
+
+from memoryd.jobs import discovery
+from memoryd.jobs.archive import home_made_ms
+from memoryd.jobs.discovery import survey
+from memoryd.memory.config import Config, SessionSettings
+from memoryd.memory.projects import Resolver
+from memoryd.memory.testing import FakeClock
+from memoryd.sessions import heads
+
+CHILD = "0199c3a0-0000-7000-8000-0000000000aa"
+
+
+def test_what_is_found_is_kept_with_what_it_is(tmp_path: Path, clock: FakeClock) -> None:
+    """Where it is, how long, when it was last active, and in which project it began."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1", days=3)
+
+    assert past.discover().written == 1
+
+    (row,) = past.ledger.archive.rows(home_made_ms(past.home))
+    assert (row.agent, row.session, row.transcript) == ("claude-code", "s1", str(said.path))
+    assert (row.size, row.cwd) == (said.size, str(past.project))
+    assert row.project == Resolver(past.home).resolve(str(past.project)).key
+    assert row.active_at == clock.now_ms() - 3 * 24 * 3600 * 1000
+
+
+def test_looking_again_writes_and_reads_nothing(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing changed: no transcript is opened for it."""
+    past = Past(tmp_path, clock)
+    for number in range(5):
+        past.session(f"s{number}")
+    assert past.discover().written == 5
+
+    def opened(*arguments: object) -> None:
+        raise AssertionError("a transcript was read")
+
+    monkeypatch.setattr(heads, "head_of", opened)
+    found = past.discover()
+
+    assert (found.sessions, found.written, found.lost) == (5, 0, 0)
+
+
+def test_many_are_written_in_small_transactions(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that claims meanwhile waits for none of it; ending it early keeps what was seen."""
+    monkeypatch.setattr(discovery, "BATCH", 4)
+    past = Past(tmp_path, clock)
+    for number in range(10):
+        past.session(f"s{number}")
+    looked = iter(range(10))
+
+    discovery.discover(
+        past.home, past.ledger, past.config, past.environ, stopping=lambda: next(looked) == 9
+    )
+
+    assert len(past.ledger.archive.rows(home_made_ms(past.home))) == 8
+    assert past.discover().written == 2
+
+
+def test_children_and_internal_sessions_are_not_the_archives(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """They belong to others; a listing alone does not always tell."""
+    past = Past(tmp_path, clock)
+    made = past.transcript("s1")
+    made.user(RULE, isSidechain=True, sessionId="another")
+    touch(made.path, clock.now_ms() - 10 * 24 * 3600 * 1000)
+
+    assert past.discover().written == 1
+    assert past.ledger.archive.rows(home_made_ms(past.home)) == []
+    assert past.mine() == []
+
+
+@pytest.mark.parametrize("form", SCRIBES)
+def test_a_session_of_any_agent_is_found_and_mined(
+    tmp_path: Path, clock: FakeClock, form: str
+) -> None:
+    """And not again."""
+    past = Past(tmp_path, clock)
+    scribe = SCRIBES[form](tmp_path / "person")
+    Path(scribe.cwd).mkdir()
+    scribe.write(talk(("user", RULE), ("assistant", "Understood.")))
+    clock.step(20 * 24 * 3600)
+    touch(past.home.identity, clock.now_ms())
+    for path in (tmp_path / "person").rglob("*"):
+        touch(path, clock.now_ms() - 19 * 24 * 3600 * 1000)
+
+    assert [job.status for job in past.mine()] == ["completed"]
+    assert past.discover().written == 0
+    assert past.work() == 0
+    assert RULE in past.prompts()
+    (row,) = past.ledger.archive.rows(home_made_ms(past.home))
+    if form not in ("generic", "openclaw"):
+        assert row.cwd == scribe.cwd
+
+
+def test_a_transcript_that_is_gone_is_known_to_be(tmp_path: Path, clock: FakeClock) -> None:
+    """Its agent deleted it."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1")
+    past.discover()
+
+    said.path.unlink()
+
+    assert past.discover().lost == 1
+    assert past.discover().lost == 0
+    assert past.mine() == []
+
+
+def test_a_directory_is_resolved_once(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of sessions were held in a few dozen directories."""
+    resolved: list[str] = []
+    real = Resolver._resolve
+
+    def counted(self: Resolver, cwd: str) -> object:
+        resolved.append(cwd)
+        return real(self, cwd)
+
+    monkeypatch.setattr(Resolver, "_resolve", counted)
+    past = Past(tmp_path, clock)
+    for number in range(20):
+        past.session(f"s{number}")
+
+    past.discover()
+
+    assert resolved == [str(past.project)]
+
+
+def test_names_that_no_row_can_hold_hold_nobody_up(tmp_path: Path, clock: FakeClock) -> None:
+    """A name that is no UTF-8, one that is a secret: left out; the others are found."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1")
+    secret = "sk-" + "ant-api03-" + "Q7w9" * 12
+    for name in (b"a\xff", secret.encode()):
+        with open(os.fsencode(said.path.parent) + b"/" + name + b".jsonl", "wb") as file:  # noqa: PTH123
+            file.write(said.path.read_bytes())
+
+    assert past.discover().written == 1
+
+
+def test_only_the_agents_that_are_read_are_looked_for(tmp_path: Path, clock: FakeClock) -> None:
+    """`[sessions] agents` leaves the others alone."""
+    past = Past(tmp_path, clock, config=Config(sessions=SessionSettings(agents=("codex",))))
+    past.session("s1")
+
+    assert past.discover().sessions == 0
+
+
+def test_only_the_beginning_of_a_transcript_is_read(tmp_path: Path, clock: FakeClock) -> None:
+    """However long it is before it says where it was held."""
+    past = Past(tmp_path, clock)
+    made = past.transcript("s1")
+    filler = b'{"type":"progress","x":"' + b"x" * 1000 + b'"}\n'
+    made.raw(filler * (2 * heads.HEAD_BYTES // len(filler)))
+    past.aged(made, RULE, days=10)
+
+    past.discover()
+
+    (row,) = past.ledger.archive.rows(home_made_ms(past.home))
+    assert (row.cwd, row.project) == ("", None)
+    (job,) = past.mine()
+    assert job.outcome_code == "nothing.durable"
+
+
+def test_a_survey_writes_nothing(tmp_path: Path, clock: FakeClock) -> None:
+    """For a person who has no home yet."""
+    past = Past(tmp_path, clock)
+    past.session("s1")
+
+    (seen,) = survey(past.home, past.config, past.environ)
+
+    assert seen.session == "s1"
+    assert past.ledger.archive.known("claude-code") == {}
