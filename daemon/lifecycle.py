@@ -329,6 +329,7 @@ class Daemon:
             return
         self.seen.reloads += 1
         self.place.ledger.breakers.resume(config.provider.name)
+        self.place.ledger.wake("backfill.share-spent")  # the share may be another now
         logger().info("config.reloaded", provider=config.provider.name)
         self.doorbell.ring()
         self.place.close()

@@ -177,6 +177,14 @@ class Archive:
             for each in found:
                 self._db.change(sql.SAW, **vars(each), now=now)
 
+    def still_mined(self, row: Archived) -> bool:
+        """A session that was mined looks different and is not: there is nothing to read in it."""
+        with self._db.writing():
+            changed = self._db.change(
+                sql.STILL_MINED, agent=row.agent, session=row.session, fingerprint=row.fingerprint
+            )
+        return changed > 0
+
     def lost(self, agent: str, sessions: Iterable[str]) -> None:
         """These transcripts are not there any more."""
         with self._db.writing():

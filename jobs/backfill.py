@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memoryd.jobs.archive import (
     DAY_MS,
@@ -32,6 +32,9 @@ from memoryd.memory.log import logger
 from memoryd.memory.own_calls import is_own_place
 from memoryd.memory.projects import Resolver, excluded
 from memoryd.sessions.retention import Retention, retention_of
+
+if TYPE_CHECKING:
+    from memoryd.sessions.adapter import Adapter
 
 #: Jobs that wait in the ledger at most; the rest of the archive waits in ``rollout``.
 WAITING_JOBS = 16
@@ -125,7 +128,10 @@ def makes_way(place: Workplace, job: Job) -> bool:
 
 
 def plan(place: Workplace) -> int:
-    """Make the next few jobs; how many. None while backfill is off, or the day has had its own."""
+    """Make the next few jobs; for how many sessions, those that need none included.
+
+    None while backfill is off, or the day has had its own.
+    """
     now = _standing_at(place)
     left = WAITING_JOBS - place.ledger.archive.open_jobs()
     if now.state != "on" or now.reason or left <= 0:
@@ -217,20 +223,23 @@ class _Places:
 
 
 def _make(place: Workplace, row: Archived, turn: int) -> int:
-    """Make the job of one session; 0 where it is not there as it was found."""
-    cutoff = _cutoff(place, row)
+    """Make the job of one session, or see that none is needed; 0 where neither can be said yet."""
+    from memoryd.sessions.agents import adapter_for
+
+    adapter = adapter_for(row.agent)
+    cutoff = _cutoff(place, adapter, row)
     if cutoff is None:
         return 0
+    if row.mined_fingerprint is not None and _stands_as_read(place, adapter, row, cutoff):
+        return int(place.ledger.archive.still_mined(row))
     per_day = place.config.backfill.per_day
     made = place.ledger.enqueue_backfill(row, cutoff=cutoff, per_day=per_day, turn=turn)
     return int(made is not None)
 
 
-def _cutoff(place: Workplace, row: Archived) -> int | None:
+def _cutoff(place: Workplace, adapter: Adapter, row: Archived) -> int | None:
     """Where the session ends now; None where the next discovery has to look at it first."""
-    from memoryd.sessions.agents import adapter_for
-
-    adapter, path = adapter_for(row.agent), Path(row.transcript)
+    path = Path(row.transcript)
     still_since = place.clock.now_ms() - int(place.config.backfill.min_idle_hours * HOUR_MS)
     look = adapter.look(path, row.session)
     if look is None or look.active_ms > still_since:
@@ -241,3 +250,15 @@ def _cutoff(place: Workplace, row: Archived) -> int | None:
         return None
     except TranscriptError:
         return row.at_most  # the job says what is wrong with it, and is set aside
+
+
+def _stands_as_read(place: Workplace, adapter: Adapter, row: Archived, cutoff: int) -> bool:
+    """Whether a session that was mined only looks different: copied, touched, compressed."""
+    read = place.history.progress(row.agent, row.session)
+    if read is None or read.position != cutoff:
+        return False
+    try:
+        with adapter.open(Path(row.transcript), row.session) as opened:
+            return opened.holds(read.position, read.head, read.tail)
+    except (TranscriptError, OSError):
+        return False

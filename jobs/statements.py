@@ -502,6 +502,13 @@ update rollout set mined_fingerprint = made_fingerprint
 where agent = :agent and session = :session
 """
 
+#: The same without a job; guard: it was mined before, and is as it was looked at.
+STILL_MINED = """
+update rollout set made_fingerprint = fingerprint, mined_fingerprint = fingerprint
+where agent = :agent and session = :session and fingerprint = :fingerprint
+    and mined_fingerprint is not null
+"""
+
 #: A backfill found nothing to read: should the transcript come back, it is made again.
 UNMAKE = """
 update rollout set made_fingerprint = null where agent = :agent and session = :session

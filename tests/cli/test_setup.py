@@ -8,6 +8,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,69 @@ def test_a_person_is_asked_step_by_step(person: Path) -> None:
     assert (person / ".memoryd" / "home.json").exists()
     assert not (person / ".claude" / "settings.json").exists()
     assert (person / ".config/systemd/user/memoryd.service").exists()
+
+
+PAID = '[provider]\nname = "command"\ncommand = ["true"]\n'
+
+
+def old_session(person: Path) -> Path:
+    """One that Claude Code kept from before memoryd."""
+    path = person / ".claude" / "projects" / "-code" / "s1.jsonl"
+    path.parent.mkdir(parents=True)
+    said = {"role": "user", "content": "Always run the linter first."}
+    line = {"type": "user", "uuid": "u1", "cwd": str(person), "message": said}
+    path.write_text(json.dumps(line) + "\n")
+    then = time.time() - 10 * 24 * 3600
+    os.utime(path, (then, then))
+    return path
+
+
+def test_old_sessions_are_read_by_themselves_where_that_is_free(person: Path) -> None:
+    """It says how many, and how that is stopped; nothing is written to find out."""
+    old_session(person)
+    before = tree(person)
+
+    shown = steps()["backfill"]
+
+    assert shown["state"] == "shown"
+    assert "1 sessions" in shown["text"]
+    assert tree(person) == before
+
+
+def test_a_script_never_starts_what_costs_money(person: Path) -> None:
+    """It is shown with the command that does."""
+    old_session(person)
+    (person / ".memoryd").mkdir()
+    (person / ".memoryd" / "config.toml").write_text(PAID)
+
+    done = steps("--yes")["backfill"]
+
+    assert done["state"] == "shown"
+    assert "memoryd backfill start" in done["text"] and "about 1 calls" in done["text"]
+    status = json.loads(CliRunner().invoke(cli, ["backfill", "status", "--json"]).stdout)
+    assert (status["state"], status["reason"]) == ("off", "backfill.not-started")
+
+
+@pytest.mark.slow
+def test_a_person_who_says_yes_starts_it(person: Path) -> None:
+    """And a second time there is nothing to ask."""
+    old_session(person)
+    (person / ".memoryd").mkdir()
+    (person / ".memoryd" / "config.toml").write_text(PAID)
+    main, side = pty.openpty()
+    program = Path(sys.executable).with_name("memoryd")
+    words = ["setup", "--skip", "hooks", "--skip", "service"]
+    with subprocess.Popen(
+        [program, *words], stdin=side, stdout=subprocess.PIPE, env=dict(os.environ)
+    ) as process:
+        os.write(main, b"y\ny\n")
+        assert process.stdout is not None
+        said = process.stdout.read().decode()
+        assert process.wait(timeout=15) == 0, said
+    os.close(side)
+    os.close(main)
+
+    assert "backfill: done" in said and "memoryd backfill pause" in said
+    status = json.loads(CliRunner().invoke(cli, ["backfill", "status", "--json"]).stdout)
+    assert status["state"] == "on"
+    assert steps("--skip", "hooks", "--skip", "service")["backfill"]["state"] == "shown"

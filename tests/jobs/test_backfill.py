@@ -132,19 +132,20 @@ def test_a_session_that_was_rewritten_is_read_again_without_doubling(
     assert sorted(texts) == sorted({RULE, "And a question?", TABS})
 
 
-def test_a_session_that_only_was_touched_asks_nobody_again(
+def test_a_session_that_only_was_touched_is_not_made_again(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    """There is nothing new in it."""
+    """There is nothing new in it, and none of the day's sessions is spent on it."""
     past = Past(tmp_path, clock)
     said = past.session("s1", days=20)
     past.mine()
 
     touch(said.path, clock.now_ms() - 19 * DAY * 1000)
-    _, again = past.mine()
+    past.mine()
 
-    assert again.outcome_code == "nothing.new"
-    assert len(past.model.requests) == 1
+    assert len(past.mined()) == 1
+    assert past.ledger.archive.made_today() == 1
+    assert past.work() == 0
 
 
 def test_what_was_active_since_the_home_was_made_is_the_sweeps(
