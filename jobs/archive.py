@@ -221,6 +221,15 @@ class Archive:
         """The sessions that are not the archive's and may hold more than a finalize was to read."""
         return [Rollout(*row) for row in self._db.rows(sql.UNREAD_ROLLOUTS, made=made_ms)]
 
+    def rewritten(self) -> list[Rollout]:
+        """Those that are shorter than what a finalize read, and none was made for as they are."""
+        return [Rollout(*row) for row in self._db.rows(sql.REWRITTEN_ROLLOUTS)]
+
+    def made(self, agent: str, session: str) -> None:
+        """A finalize was made for the session as it is."""
+        with self._db.writing():
+            self._db.change(sql.MADE, agent=agent, session=session)
+
     def open_jobs(self) -> int:
         """Backfill jobs that are not through."""
         rows = self._db.rows(

@@ -87,15 +87,16 @@ def _switched_off(config: Config, environ: Mapping[str, str]) -> str:
 
 def _share_left(ledger: Ledger, config: Config) -> bool:
     """Whether a call of the backfill may be begun today."""
-    spent, share, daily = ledger.budget.today(config.provider.name), config.backfill.share, config
-    calls = share * (daily.provider.daily_calls - (spent.calls - spent.backfill_calls))
-    tokens = share * (daily.provider.daily_tokens - (spent.tokens - spent.backfill_tokens))
-    money = millionths(daily.provider.daily_cost)
-    cost = share * (money - (spent.cost - spent.backfill_cost))
+    spent, daily = ledger.budget.today(config.provider.name), config.provider
+    money = millionths(daily.daily_cost)
+
+    def left(bound: int, of_all: int, of_this: int) -> float:
+        return config.backfill.share * (bound - (of_all - of_this)) - of_this
+
     return (
-        calls - spent.backfill_calls >= 1
-        and tokens - spent.backfill_tokens >= SMALLEST_CALL_TOKENS
-        and (not money or cost > spent.backfill_cost)
+        left(daily.daily_calls, spent.calls, spent.backfill_calls) >= 1
+        and left(daily.daily_tokens, spent.tokens, spent.backfill_tokens) >= SMALLEST_CALL_TOKENS
+        and (not money or left(money, spent.cost, spent.backfill_cost) > 0)
     )
 
 

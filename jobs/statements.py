@@ -480,6 +480,20 @@ where excluded is null and transcript <> '' and (seen_at > 0
 order by seen_at, agent, session
 """
 
+#: Of the same those that became shorter than that, since no finalize was made for them as they are.
+REWRITTEN_ROLLOUTS = """
+select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at
+from rollout
+where excluded is null and seen_at > 0 and at_most < last_cutoff
+    and fingerprint is not null and (made_fingerprint is null or made_fingerprint <> fingerprint)
+order by seen_at, agent, session
+"""
+
+#: A finalize is made for a session as it is.
+MADE = """
+update rollout set made_fingerprint = fingerprint where agent = :agent and session = :session
+"""
+
 #: Says that a backfill is made for a session as it is now. Guard: none was, the session is not
 #: excluded, and its transcript is still the one that was seen.
 MAKE_BACKFILL = """

@@ -15,6 +15,7 @@ from memoryd.memory.log import logger
 
 if TYPE_CHECKING:
     from memoryd.sessions.adapter import Adapter
+    from memoryd.sessions.source import Look
 
 MINUTE_MS = 60_000
 #: How far ahead of now a transcript's time may be, and still be of a session that goes on.
@@ -39,35 +40,36 @@ def finalize_idle(place: Workplace) -> int:
     """
     if not place.config.memory.auto_extract or not place.config.curation.audit_on_session_end:
         return 0
-    now = place.clock.now_ms()
-    still_since = now - place.config.sessions.idle_minutes * MINUTE_MS
+    archive = place.ledger.archive
     read = {adapter.name: adapter for adapter in adapters(place.config)}
+    longer = [(rollout, False) for rollout in archive.unread(home_made_ms(place.home))]
+    shorter = [(rollout, True) for rollout in archive.rewritten()]
     made = 0
-    for rollout in place.ledger.archive.unread(home_made_ms(place.home)):
+    for rollout, is_shorter in longer + shorter:
         adapter = read.get(rollout.agent)
-        if adapter is None or not _is_idle(adapter, rollout, still_since, now):
+        if adapter is None:
             continue
         try:
-            made += _finalize(place, adapter, rollout)
+            made += _finalize(place, adapter, rollout, is_shorter=is_shorter)
         except (TranscriptError, UsageError) as error:
             # Gone meanwhile, or a name that no row can hold: the others must not wait for it.
             logger().warning("transcript.left", agent=rollout.agent, reason=error.code)
     return made
 
 
-def _is_idle(adapter: Adapter, rollout: Rollout, still_since: int, now: int) -> bool:
-    """Whether it was still since then and is longer than what any finalize was to read."""
-    look = adapter.look(Path(rollout.transcript), rollout.session)
-    # None: gone, or not ours to read; nothing more can be learned from it.
-    if look is None or look.at_most <= rollout.last_cutoff:
-        return False
-    # Written by a clock that was ahead and is right by now: not in this moment, so not any more.
-    return look.active_ms <= still_since or look.active_ms > now + AHEAD_MS
+def _finalize(place: Workplace, adapter: Adapter, rollout: Rollout, *, is_shorter: bool) -> int:
+    """Make a finalize where the transcript was still for a while; 1 when that made a job.
 
-
-def _finalize(place: Workplace, adapter: Adapter, rollout: Rollout) -> int:
-    cutoff = adapter.end(Path(rollout.transcript), rollout.session)
-    if cutoff <= rollout.last_cutoff:
+    It must be longer than what any finalize was to read, or, rewritten by its agent, shorter.
+    """
+    path, last = Path(rollout.transcript), rollout.last_cutoff
+    look = adapter.look(path, rollout.session)
+    if look is None or not _is_still(place, look):
+        return 0  # None: gone, or not ours to read; nothing more can be learned from it
+    if look.at_most >= last if is_shorter else look.at_most <= last:
+        return 0
+    cutoff = adapter.end(path, rollout.session)
+    if cutoff <= last and not is_shorter:
         return 0  # what grew is an item that is not whole yet
     made = place.ledger.enqueue(
         "finalize",
@@ -79,4 +81,13 @@ def _finalize(place: Workplace, adapter: Adapter, rollout: Rollout) -> int:
         trigger="sweep",
         reason="idle",
     )
+    if is_shorter:
+        place.ledger.archive.made(rollout.agent, rollout.session)
     return int(made.created)
+
+
+def _is_still(place: Workplace, look: Look) -> bool:
+    now = place.clock.now_ms()
+    # Written by a clock that was ahead and is right by now: not in this moment, so not any more.
+    ahead = look.active_ms > now + AHEAD_MS
+    return ahead or look.active_ms <= now - place.config.sessions.idle_minutes * MINUTE_MS

@@ -157,6 +157,26 @@ def test_a_session_known_without_a_transcript_is_found_where_its_agent_keeps_it(
     assert finalize_idle(world.place) == 1
 
 
+def test_one_that_its_agent_rewrote_shorter_is_read_again_once(world: World) -> None:
+    """Compaction keeps the last turns; what is said after them is shorter than what was read."""
+    said = world.transcript()
+    for number in range(9):
+        said.user(f"{RULE} For the {number}th time.")
+    still(world, said, 31)
+    finalize_idle(world.place)
+    world.work()
+
+    kept = said.path.read_bytes().splitlines(keepends=True)[-1]
+    said.path.write_bytes(kept)
+    still(world, said.user("And use tabs."), 31)
+
+    assert finalize_idle(world.place) == 1
+    assert finalize_idle(world.place) == 0
+    world.work()
+    assert finalize_idle(world.place) == 0
+    assert [m.text for m in world.model.requests[-1].messages] == ["And use tabs."]
+
+
 def test_what_grew_by_half_a_line_did_not_grow(world: World) -> None:
     """There is nothing more to read yet."""
     said = still(world, world.transcript().user(RULE), 31)
