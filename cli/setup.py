@@ -186,7 +186,7 @@ def _do_service(home: Home) -> str:
 
 def _plan_backfill(home: Home) -> Step:
     """The sessions from before: by itself where that is free, else a person's own decision."""
-    from memoryd.cli.backfill import preview_lines, preview_values
+    from memoryd.cli.backfill_shown import preview_lines, preview_values
 
     config = configuration(home)
     found = _archive(home, config)

@@ -12,14 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from memoryd.jobs.archive import (
-    DAY_MS,
-    HOUR_MS,
-    Archived,
-    Limits,
-    home_made_ms,
-    stage,
-)
+from memoryd.jobs.archive import DAY_MS, HOUR_MS, home_made_ms
+from memoryd.jobs.archived import Archived, Limits, stage
 from memoryd.jobs.calls import millionths
 from memoryd.jobs.discovery import adapters
 from memoryd.jobs.job import Job

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoryd.jobs.archive import Known, Seen
+from memoryd.jobs.archived import Known, Seen
 from memoryd.jobs.envelope import session_is_secret
 from memoryd.jobs.job import is_keepable
 from memoryd.jobs.ledger import Ledger

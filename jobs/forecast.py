@@ -12,16 +12,8 @@ from math import inf
 from pathlib import Path
 
 from memoryd.jobs import backfill
-from memoryd.jobs.archive import (
-    DAY_MS,
-    Archived,
-    Limits,
-    Stage,
-    archived,
-    counts,
-    home_made_ms,
-    stage,
-)
+from memoryd.jobs.archive import DAY_MS, home_made_ms
+from memoryd.jobs.archived import Archived, Limits, Stage, counts, row_of, stage
 from memoryd.jobs.backfill import Standing
 from memoryd.jobs.budget import Spent
 from memoryd.jobs.calls import millionths, price
@@ -150,7 +142,7 @@ def first_forecast(home: Home, config: Config, environ: Mapping[str, str], now_m
     by_itself = config.backfill.enabled is True or not asked.costs
     reason = "backfill.not-started" if config.backfill.enabled else "backfill.disabled"
     state = Standing("on") if by_itself and config.backfill.enabled else Standing("off", reason)
-    rows = [archived(seen) for seen in survey(home, config, environ) if seen.kind == "root"]
+    rows = [row_of(seen) for seen in survey(home, config, environ) if seen.kind == "root"]
     return _forecast(asked, state, rows, {}, Pace.of(config, Spent(), 0))
 
 

@@ -50,7 +50,8 @@ from typing import TYPE_CHECKING
 from memoryd.jobs import candidates as candidates_kept
 from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
-from memoryd.jobs.archive import Archive, Archived
+from memoryd.jobs.archive import Archive
+from memoryd.jobs.archived import Archived
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.consolidations import Consolidations

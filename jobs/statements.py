@@ -430,70 +430,6 @@ MOVE_STORE = (
     "delete from consolidation where store = :store",
 )
 
-#: Writes down a session that was found. What an agent told of itself (cwd) stands.
-SAW = """
-insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at, fingerprint, size,
-    at_most, active_at, project, kind, found_at)
-values (:agent, :session, :transcript, :cwd, 0, 0, :fingerprint, :size, :at_most, :active_at,
-    :project, :kind, :now)
-on conflict (agent, session) do update set transcript = excluded.transcript,
-    cwd = case when rollout.cwd = '' then excluded.cwd else rollout.cwd end,
-    fingerprint = excluded.fingerprint, size = excluded.size, at_most = excluded.at_most,
-    active_at = excluded.active_at, project = excluded.project, kind = excluded.kind,
-    found_at = excluded.found_at
-"""
-
-#: The key of the job that a backfill of a session was made with.
-_BACKFILL_KEY = "'backfill:' || r.agent || '/' || r.session || '#' || r.made_fingerprint"
-
-#: Sessions that nobody told of, from before the home was made.
-ARCHIVED = f"""
-select r.agent, r.session, r.transcript, r.cwd, r.project, r.fingerprint, r.size, r.at_most,
-    r.active_at, r.excluded, r.made_fingerprint, r.mined_fingerprint,
-    j.id, j.status, coalesce(j.error_code, j.outcome_code)
-from rollout r left join job j on j.idempotency_key = {_BACKFILL_KEY}
-where r.kind = 'root' and r.seen_at = 0 and r.active_at < :made
-"""
-
-#: Of these, what is there and no job was made for as it is now.
-UNMADE = """
-    and r.fingerprint is not null and r.excluded is null
-    and (r.made_fingerprint is null or r.made_fingerprint <> r.fingerprint)
-    and (j.status is null or j.status not in ('pending', 'running'))
-"""
-
-#: How many of the archive are not read as they are, and how many are.
-READ_OR_NOT = """
-select coalesce(sum(case when mined_fingerprint = fingerprint then 0 else 1 end), 0),
-    coalesce(sum(case when mined_fingerprint = fingerprint then 1 else 0 end), 0)
-from rollout where kind = 'root' and seen_at = 0 and active_at < :made and excluded is null
-    and fingerprint is not null
-"""
-
-#: Sessions that the sweep looks at: told of or fresh, and perhaps longer than what a finalize read.
-UNREAD_ROLLOUTS = """
-select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at
-from rollout
-where excluded is null and transcript <> '' and (seen_at > 0
-    or (active_at >= :made and kind = 'root'))
-    and (fingerprint is null or at_most > last_cutoff)
-order by seen_at, agent, session
-"""
-
-#: Of the same those that became shorter than that, since no finalize was made for them as they are.
-REWRITTEN_ROLLOUTS = """
-select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at
-from rollout
-where excluded is null and seen_at > 0 and at_most < last_cutoff
-    and fingerprint is not null and (made_fingerprint is null or made_fingerprint <> fingerprint)
-order by seen_at, agent, session
-"""
-
-#: A finalize is made for a session as it is.
-MADE = """
-update rollout set made_fingerprint = fingerprint where agent = :agent and session = :session
-"""
-
 #: Says that a backfill is made for a session as it is now. Guard: none was, the session is not
 #: excluded, and its transcript is still the one that was seen.
 MAKE_BACKFILL = """
@@ -516,32 +452,9 @@ update rollout set mined_fingerprint = made_fingerprint
 where agent = :agent and session = :session
 """
 
-#: The same without a job; guard: it was mined before, and is as it was looked at.
-STILL_MINED = """
-update rollout set made_fingerprint = fingerprint, mined_fingerprint = fingerprint
-where agent = :agent and session = :session and fingerprint = :fingerprint
-    and mined_fingerprint is not null
-"""
-
 #: A backfill found nothing to read: should the transcript come back, it is made again.
 UNMAKE = """
 update rollout set made_fingerprint = null where agent = :agent and session = :session
-"""
-
-#: Has what was set aside made again; guard: it was not mined, and no job of it is open.
-TAKE_BACK = """
-update rollout set made_fingerprint = mined_fingerprint
-where made_fingerprint is not null
-    and (mined_fingerprint is null or mined_fingerprint <> made_fingerprint)
-    and not exists (select 1 from job where job.agent = rollout.agent
-        and job.session = rollout.session and job.kind = 'backfill'
-        and job.status in ('pending', 'running'))
-"""
-
-COUNT_TOLD = """
-insert into told (day, agent, source, ends, runs) values (:day, :agent, :source, :ends, :runs)
-on conflict (day, agent, source) do update set ends = told.ends + excluded.ends,
-    runs = told.runs + excluded.runs
 """
 
 #: Whether a running backfill stands in the way: something better is due, and it is of the same

@@ -8,7 +8,8 @@ import pytest
 from archives import RULE, TABS, Past, touch
 from world import DAY, NOTHING, answer, fact
 
-from memoryd.jobs.archive import Archived, home_made_ms, stage
+from memoryd.jobs.archive import home_made_ms
+from memoryd.jobs.archived import Archived, stage
 from memoryd.jobs.backfill import limits_of
 from memoryd.memory.testing import FakeClock
 
