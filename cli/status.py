@@ -57,11 +57,12 @@ def _lines(values: dict[str, Any]) -> list[str]:
 
 def _told(values: dict[str, Any]) -> list[str]:
     """Who told of the ends of sessions, so that a person sees whether the hooks work."""
-    ends: dict[str, list[str]] = {}
-    for each in values["told"]:
-        if each["ends"]:
-            ends.setdefault(each["agent"], []).append(f"{each['ends']} by {each['source']}")
-    lines = [f"ends      {agent}: {', '.join(by)} in 7 days" for agent, by in sorted(ends.items())]
+    lines = [
+        f"ends      {each['agent']}: {each['hook']} told by hooks, {each['sweep']} found by the"
+        " sweep in 7 days"
+        for each in values["told"]
+        if each["hook"] or each["sweep"]
+    ]
     return lines + [
         f"hooks     those of {agent} were not heard in 7 days: `memoryd integrate {agent}`,"
         " `memoryd doctor`"

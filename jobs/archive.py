@@ -7,6 +7,7 @@ all others are the hooks' and the sweep's. ``archived.py`` says how far one of t
 |---|---|
 | ``fingerprint``, ``size``, ``at_most``, ``active_at``, ``project``, ``kind`` | discovery; the first is null once the transcript is gone |
 | ``seen_at`` | whoever makes a job of the session but backfill; 0: nobody told of it |
+| ``hook_at``, ``hook_end_at``, ``sweep_at`` | the same, by who told: a hook of anything, a hook of an end, the sweep |
 | ``made_fingerprint`` | with each backfill job: what it was made for |
 | ``mined_fingerprint`` | when such a job completed with all read |
 """  # noqa: E501 - a table
@@ -26,18 +27,22 @@ from memoryd.memory.home import Home
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
-#: Days for which it is counted who told of the ends of sessions.
-TOLD_DAYS = 30
+#: Days whose sessions are counted.
+KEPT_DAYS = 30
 
 
 @dataclass(frozen=True)
 class Told:
-    """Who told of an agent's sessions in the last days: ends, and runs between them."""
+    """How many sessions of an agent were told of lately.
+
+    ``hook`` and ``sweep`` count those whose end a hook told of, and the sweep found; ``heard``
+    those of which a hook told anything.
+    """
 
     agent: str
-    source: str
-    ends: int
-    runs: int
+    hook: int
+    sweep: int
+    heard: int
 
 
 def home_made_ms(home: Home) -> int:
@@ -46,7 +51,7 @@ def home_made_ms(home: Home) -> int:
 
 
 class Archive:
-    """The archive's part of one ledger: ``rollout``, ``backfill``, ``backfill_day``, ``told``."""
+    """The archive's part of one ledger: ``rollout``, ``backfill``, ``backfill_day``."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
@@ -176,36 +181,16 @@ class Archive:
             day=self._today(),
         )
 
-    def count_told(self, agent: str, source: str, *, end: bool) -> None:
-        """``source`` told of an agent's session: an end or a run; in the caller's transaction."""
-        self._db.change(
-            sql.COUNT_TOLD,
-            day=self._today(),
-            agent=agent,
-            source=source,
-            ends=int(end),
-            runs=int(not end),
-        )
-
     def told(self, days: int = 7) -> list[Told]:
-        """Who told of sessions in the last ``days`` local days, by agent and source."""
-        rows = self._db.rows(
-            "select agent, source, sum(ends), sum(runs) from told where day > :before"
-            " group by agent, source order by agent, source",
-            before=self._day_before(days),
-        )
-        return [Told(*row) for row in rows]
+        """Who told of the ends of sessions in the last ``days`` days, by agent."""
+        since = self._clock.now_ms() - days * DAY_MS
+        return [Told(*row) for row in self._db.rows(sql.TOLD, since=since)]
 
     def prune(self) -> None:
-        """Forget counts that nobody asks for any more."""
+        """Forget what was counted on days long past."""
+        before = local_date(self._clock.now_ms() - KEPT_DAYS * DAY_MS)
         with self._db.writing():
-            for table in ("told", "backfill_day"):
-                self._db.change(
-                    f"delete from {table} where day <= :before", before=self._day_before(TOLD_DAYS)
-                )
+            self._db.change("delete from backfill_day where day <= :before", before=before)
 
     def _today(self) -> str:
         return local_date(self._clock.now_ms())
-
-    def _day_before(self, days: int) -> str:
-        return local_date(self._clock.now_ms() - days * DAY_MS)

@@ -83,8 +83,10 @@ where made_fingerprint is not null
         and job.status in ('pending', 'running'))
 """
 
-COUNT_TOLD = """
-insert into told (day, agent, source, ends, runs) values (:day, :agent, :source, :ends, :runs)
-on conflict (day, agent, source) do update set ends = told.ends + excluded.ends,
-    runs = told.runs + excluded.runs
+#: How many sessions of each agent were told of since then, and by whom.
+TOLD = """
+select agent, sum(case when hook_end_at > :since then 1 else 0 end),
+    sum(case when sweep_at > :since then 1 else 0 end),
+    sum(case when hook_at > :since then 1 else 0 end)
+from rollout where hook_at > :since or sweep_at > :since group by agent order by agent
 """

@@ -197,18 +197,24 @@ class Ledger:
         with self.db.writing(durable=True):
             # An extract may be throttled and leave the words: only what reads to the end counts.
             ended = 0 if kind == "extract" else cutoff
-            excluded = self._see_rollout(agent, session, transcript, cwd, ended, now)
+            excluded = self._see_rollout(
+                agent,
+                session,
+                transcript,
+                cwd,
+                ended,
+                now,
+                hook_at=now if trigger == "hook" else 0,
+                hook_end_at=now if trigger == "hook" and kind == "finalize" else 0,
+                sweep_at=now if trigger == "sweep" else 0,
+            )
             if excluded is not None:
                 return Enqueued(None, False, excluded)
-            if trigger == "hook":
-                self.archive.count_told(agent, trigger, end=kind == "finalize")
             if kind == "extract":
                 values["idempotency_key"] = None
                 job = job_from_row(self.db.rows(sql.INSERT_EXTRACT, **values)[0])
                 return Enqueued(job, job.id == values["id"])
             if self._won(sql.INSERT, **values):
-                if trigger != "hook":
-                    self.archive.count_told(agent, trigger, end=True)
                 return Enqueued(new_job(values), True)
             again = self._won(
                 sql.REOPEN,
@@ -296,9 +302,22 @@ class Ledger:
             return self.records.by_key(key)
 
     def _see_rollout(
-        self, agent: str, session: str, transcript: str, cwd: str, cutoff: int, now: int
+        self,
+        agent: str,
+        session: str,
+        transcript: str,
+        cwd: str,
+        cutoff: int,
+        now: int,
+        *,
+        hook_at: int = 0,
+        hook_end_at: int = 0,
+        sweep_at: int = 0,
     ) -> str | None:
-        """Remember the transcript; the exclusion code comes back where the session has one."""
+        """Remember the transcript; the exclusion code comes back where the session has one.
+
+        The last three are when who told of it: a hook of anything, a hook of an end, the sweep.
+        """
         rows = self.db.rows(
             sql.SEE_ROLLOUT,
             agent=agent,
@@ -307,6 +326,9 @@ class Ledger:
             cwd=cwd,
             cutoff=cutoff,
             now=now,
+            hook_at=hook_at,
+            hook_end_at=hook_end_at,
+            sweep_at=sweep_at,
         )
         return None if rows[0][0] is None else str(rows[0][0])
 

@@ -56,7 +56,7 @@ class Report:
     #: The stores that were ever looked at, the longest ago consolidated first.
     consolidations: list[Consolidation]
     switches: tuple[str, ...]
-    #: Who told of sessions in the last seven days: by agent, hooks and the sweep apart.
+    #: Who told of the ends of sessions in the last seven days, hooks and the sweep apart.
     told: list[Told]
     #: Agents whose hooks are installed and of whom only the sweep has heard in that time.
     unheard: list[str]
@@ -92,14 +92,12 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
 
 def unheard(told: Iterable[Told], environ: Mapping[str, str]) -> list[str]:
     """Agents that have our hooks in their settings, and whose ends the sweep alone has found."""
-    heard = {each.agent for each in told if each.source == "hook"}
-    swept = {each.agent: each.ends for each in told if each.source == "sweep"}
-    quiet = [a for a, ends in swept.items() if ends >= UNHEARD_ENDS and a not in heard]
+    quiet = {each.agent for each in told if not each.heard and each.sweep >= UNHEARD_ENDS}
     if not quiet:
         return []
     from memoryd.sessions.integration.integrating import hooked
 
-    return sorted(set(quiet) & hooked(environ))
+    return sorted(quiet & hooked(environ))
 
 
 def _brief(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str]) -> Brief:

@@ -209,6 +209,9 @@ alter table rollout add column kind text not null default 'root';
 alter table rollout add column found_at bigint not null default 0;
 alter table rollout add column made_fingerprint text;
 alter table rollout add column mined_fingerprint text;
+alter table rollout add column hook_at bigint not null default 0;
+alter table rollout add column hook_end_at bigint not null default 0;
+alter table rollout add column sweep_at bigint not null default 0;
 
 create table backfill (
     id integer primary key check (id = 1),
@@ -219,15 +222,6 @@ create table backfill (
 create table backfill_day (
     day text primary key,
     sessions integer not null
-) without rowid;
-
-create table told (
-    day text not null,
-    agent text not null,
-    source text not null,
-    ends integer not null default 0,
-    runs integer not null default 0,
-    primary key (day, agent, source)
 ) without rowid;
 
 alter table budget add column cost bigint not null default 0;

@@ -57,17 +57,22 @@ do update set
 returning {COLUMNS}
 """
 
-#: Remembers a session's transcript; says whether it is excluded.
+#: Remembers a session's transcript, and who told of it; says whether it is excluded.
 SEE_ROLLOUT = """
-insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at)
-values (:agent, :session, :transcript, :cwd, :cutoff, :now)
+insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at, hook_at, hook_end_at,
+    sweep_at)
+values (:agent, :session, :transcript, :cwd, :cutoff, :now, :hook_at, :hook_end_at, :sweep_at)
 on conflict (agent, session) do update set
     transcript = case when excluded.transcript = '' then rollout.transcript
         else excluded.transcript end,
     cwd = case when excluded.cwd = '' then rollout.cwd else excluded.cwd end,
     last_cutoff = case when excluded.last_cutoff > rollout.last_cutoff then excluded.last_cutoff
         else rollout.last_cutoff end,
-    seen_at = excluded.seen_at
+    seen_at = excluded.seen_at,
+    hook_at = case when excluded.hook_at > 0 then excluded.hook_at else rollout.hook_at end,
+    hook_end_at = case when excluded.hook_end_at > 0 then excluded.hook_end_at
+        else rollout.hook_end_at end,
+    sweep_at = case when excluded.sweep_at > 0 then excluded.sweep_at else rollout.sweep_at end
 returning excluded
 """
 

@@ -159,11 +159,10 @@ def test_status_counts_hooks_and_the_sweep_apart(world: World) -> None:
     os.utime(world.home.identity, (made, made))
     world.run("run", "--once")
 
-    told = {(each["agent"], each["source"]): each for each in world.answer("status")["told"]}
+    (told,) = world.answer("status")["told"]
 
-    assert told["claude-code", "hook"]["ends"] == 1
-    assert told["claude-code", "sweep"]["ends"] == 3
-    assert "ends      claude-code: 1 by hook, 3 by sweep in 7 days" in world.run("status").stdout
+    assert told == {"agent": "claude-code", "hook": 1, "sweep": 3, "heard": 1}
+    assert "claude-code: 1 told by hooks, 3 found by the sweep" in world.run("status").stdout
     assert world.answer("status")["unheard"] == []
 
 

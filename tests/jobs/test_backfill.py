@@ -69,6 +69,18 @@ def test_a_session_must_have_been_still_for_hours(tmp_path: Path, clock: FakeClo
     assert past.mined() == ["s1"]
 
 
+def test_one_that_goes_on_after_it_was_found_is_left_for_now(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """It is looked at once more when it is its turn."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1")
+    past.discover()
+    past.aged(said, TABS, days=0)
+
+    assert backfill.plan(past.place) == 0
+
+
 def test_the_oldest_may_be_left_out(tmp_path: Path, clock: FakeClock) -> None:
     """As the configuration says; where calls cost, after ninety days."""
     past = Past(tmp_path, clock, max_age_days=20)

@@ -150,6 +150,23 @@ def test_it_makes_way_for_a_job_of_its_own_session(tmp_path: Path, clock: FakeCl
     assert_read_once(past, *map(long, range(12)), TABS)
 
 
+def test_one_that_crashed_and_runs_alone_makes_way_too(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it runs nothing else may: a fresh session does not wait for the whole of it."""
+    past = Past(tmp_path, clock)
+    past.session("old", *map(long, range(12)))
+    past.discover()
+    past.die_at("slice.read", monkeypatch)
+    past.model._script = [told_while_it_reads(past, "now"), NOTHING]
+
+    past.work()
+
+    (job,) = past.backfills()
+    endings = [each.ending for each in past.ledger.records.attempts(job)]
+    assert endings == ["crashed", "released", "completed"]
+
+
 # -- a person's word -----------------------------------------------------------------------------
 
 

@@ -51,7 +51,7 @@ def test_an_enqueue_is_on_disk_when_it_returns(
 
     enqueue(ledger)
 
-    assert levels == {"rollout": FULL, "told": FULL, "job": FULL}
+    assert levels == {"rollout": FULL, "job": FULL}
 
 
 def test_a_plan_is_on_disk_when_it_is_recorded(

@@ -20,6 +20,7 @@ from memoryd.memory.config import Config, SessionSettings
 from memoryd.memory.projects import Resolver
 from memoryd.memory.testing import FakeClock
 from memoryd.sessions import heads
+from memoryd.sessions.rows import Rows
 
 CHILD = "0199c3a0-0000-7000-8000-0000000000aa"
 
@@ -54,6 +55,21 @@ def test_looking_again_writes_and_reads_nothing(
     found = past.discover()
 
     assert (found.sessions, found.written, found.lost) == (5, 0, 0)
+
+
+def test_a_database_that_did_not_change_is_opened_to_list_it_alone(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once more for each of its sessions."""
+    past = Past(tmp_path, clock)
+    SCRIBES["hermes"](tmp_path / "person").write(talk(("user", RULE)))
+    assert past.discover().written == 1
+
+    def looked(*arguments: object) -> None:
+        raise AssertionError("a session was looked at")
+
+    monkeypatch.setattr(Rows, "look", looked)
+    assert past.discover().sessions == 1
 
 
 def test_many_are_written_in_small_transactions(
