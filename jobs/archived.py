@@ -16,7 +16,7 @@ STAGES: dict[Stage, str] = {
     "young": "still for less than min_idle_hours",
     "old": "still for more than max_age_days",
     "excluded": "excluded, by a person, the configuration or its project's",
-    "gone": "its agent deleted it",
+    "gone": "its agent deleted it before it was read",
 }
 
 
@@ -99,7 +99,7 @@ class Limits:
 def stage(row: Archived, limits: Limits) -> Stage:
     """How far mining this session has come."""
     if row.fingerprint is None:
-        return "gone"
+        return "mined" if row.mined_fingerprint is not None else "gone"
     if row.mined_fingerprint == row.fingerprint:
         return "mined"
     if row.job_status in ("pending", "running"):

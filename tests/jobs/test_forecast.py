@@ -8,6 +8,7 @@ from pathlib import Path
 from archives import TABS, Past
 from world import DAY
 
+from memoryd.jobs.archive import home_made_ms
 from memoryd.jobs.forecast import Forecast, first_forecast, forecast, projects_of, total
 from memoryd.memory.clock import next_local_midnight_ms
 from memoryd.memory.config import BackfillSettings, Config, ProviderSettings
@@ -29,7 +30,9 @@ def test_every_session_is_counted_once(tmp_path: Path, clock: FakeClock) -> None
     """By its agent, and how far it has come."""
     past = Past(tmp_path, clock, min_idle_hours=48, max_age_days=25)
     past.session("mined", days=9)
+    past.session("mined-and-deleted", days=9)
     past.mine()
+    past.transcript("mined-and-deleted").path.unlink()
     past.session("young", days=1)
     past.session("old", days=26)
     past.session("waiting", days=8)
@@ -41,13 +44,14 @@ def test_every_session_is_counted_once(tmp_path: Path, clock: FakeClock) -> None
     found = look(past)
 
     assert {name: count for name, count in found.counts["claude-code"].items() if count} == {
-        "mined": 1,
+        "mined": 2,
         "young": 1,
         "old": 1,
         "waiting": 1,
         "gone": 1,
     }
     assert found.fresh == {"claude-code": 1}
+    assert past.ledger.archive.progress(home_made_ms(past.home)) == (3, 2)
     assert [each.row.session for each in found.turns] == ["waiting"]
 
 
