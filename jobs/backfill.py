@@ -103,11 +103,17 @@ def _standing_at(place: Workplace) -> Standing:
 
 
 def room(place: Workplace) -> int:
-    """How many jobs may run for a backfill to be taken up: never the last free worker's turn."""
+    """How many jobs may run for a backfill to be taken up.
+
+    Never so many that it takes the last free worker, or the last call that may be made at once.
+    """
     now = _standing_at(place)
     if now.state != "on" or now.reason == "backfill.share-spent":
         return 0
-    return max(1, place.config.queue.workers - 1)
+    at_once = place.config.queue.workers
+    if place.calls.provider.costs:
+        at_once = min(at_once, place.config.provider.max_concurrency)
+    return max(1, at_once - 1)
 
 
 def makes_way(place: Workplace, job: Job) -> bool:

@@ -23,8 +23,9 @@ def long(number: int) -> str:
 
 
 def with_workers(config: Config, workers: int) -> Config:
-    """``config`` with so many workers."""
-    return replace(config, queue=replace(config.queue, workers=workers))
+    """``config`` with so many workers, and as many calls at once."""
+    queue = replace(config.queue, workers=workers)
+    return replace(config, queue=queue, provider=replace(config.provider, max_concurrency=workers))
 
 
 def ready(past: Past, *names: str) -> None:
@@ -63,6 +64,18 @@ def test_it_never_takes_the_last_free_worker(
     taken = [claim(past) for _ in range(6)]
 
     assert len([job for job in taken if job]) == at_once
+
+
+def test_it_never_takes_the_last_call_that_may_be_made_at_once(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """A fresh session would get a worker, and then wait for the provider."""
+    config = with_workers(Config(), 4)
+    provider = replace(config.provider, max_concurrency=2)
+    past = Past(tmp_path, clock, config=replace(config, provider=provider))
+    ready(past, "s1", "s2", "s3")
+
+    assert [job is not None for job in (claim(past), claim(past))] == [True, False]
 
 
 def test_whatever_runs_counts(tmp_path: Path, clock: FakeClock) -> None:
