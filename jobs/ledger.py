@@ -21,6 +21,9 @@ One at a time. A unique index lets one job run per serial key. A claim first res
 a unique violation means that another process was faster. A job that crashed runs alone: it waits at
 the head of the order, and holds the others back, until nothing else runs.
 
+Never in the way. A backfill is claimed only while fewer than ``room`` jobs run, so that a worker
+stays free, and given back (``release``) after a slice where better work waits.
+
 One extract waits per session. An extract that goes back to pending while a newer one waits takes
 over what that one was asked for; the newer one ends cancelled, ``job.merged``.
 
