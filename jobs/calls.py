@@ -119,10 +119,10 @@ class Calls:
         """Reserve one call; what was reserved comes back. Raises ``Snooze``."""
         characters = len(request.system) + len(request.prompt)
         read = characters // CHARACTERS_A_TOKEN
-        settings, budget = self.settings, self.ledger.budget
+        settings = self.settings
         tokens = read + request.max_tokens
         cost = price(settings, read, request.max_tokens)
-        day = budget.reserve(
+        day = self.ledger.budget.reserve(
             self.provider.name,
             tokens,
             settings.daily_calls,
@@ -132,22 +132,17 @@ class Calls:
             share=self.share if backfill else None,
         )
         if day is None:
-            code, whose = (
-                ("backfill.share-spent", "the backfill's share of ")
-                if backfill
-                else (
-                    "budget.spent",
-                    "",
-                )
-            )
-            money = f" and {settings.daily_cost:g} of money" if settings.daily_cost else ""
-            raise Snooze(
-                budget.next_day_ms(),
-                code,
-                f"{whose}today's budget of {settings.daily_calls} calls and"
-                f" {settings.daily_tokens} tokens{money} is spent",
-            )
+            raise self._spent(backfill)
         return _Booked(tokens, cost, day)
+
+    def _spent(self, backfill: bool) -> Snooze:
+        settings = self.settings
+        money = f" and {settings.daily_cost:g} of money" if settings.daily_cost else ""
+        what = f"budget of {settings.daily_calls} calls and {settings.daily_tokens} tokens{money}"
+        until = self.ledger.budget.next_day_ms()
+        if backfill:
+            return Snooze(until, "backfill.share-spent", f"its share of today's {what} is spent")
+        return Snooze(until, "budget.spent", f"today's {what} is spent")
 
 
 @dataclass(frozen=True)

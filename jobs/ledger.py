@@ -281,7 +281,7 @@ class Ledger:
             "kind": "backfill",
             "idempotency_key": f"backfill:{row.agent}/{row.session}#{row.fingerprint}",
             "serial_key": serial_key(*whose),
-            "project": row.project,
+            "project": None,
             "agent": row.agent,
             "session": row.session,
             "trigger": "archive",
