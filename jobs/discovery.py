@@ -7,6 +7,7 @@ transactions, so that discovery holds nobody up, may die at any point, and may r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ def discover(
                 _write(ledger, batch, done)
         _write(ledger, batch, done)
         done.sessions += len(there)
-        gone = [name for name, row in known.items() if row.fingerprint and name not in there]
+        gone = _gone(known, there)
         ledger.archive.lost(adapter.name, gone)
         done.lost += len(gone)
     return done
@@ -85,6 +86,17 @@ def adapters(config: Config) -> list[Adapter]:
     from memoryd.sessions.agents import adapter_for, known
 
     return [adapter_for(name) for name in config.sessions.agents or known()]
+
+
+def _gone(known: Mapping[str, Known], there: set[str]) -> list[str]:
+    """The sessions that are not there any more.
+
+    Where not one is listed the agent may just hold its database: then the files are asked.
+    """
+    missing = [name for name, row in known.items() if row.fingerprint and name not in there]
+    if there:
+        return missing
+    return [name for name in missing if not os.path.lexists(known[name].transcript)]
 
 
 def _write(ledger: Ledger, batch: list[Seen], done: Discovered) -> None:

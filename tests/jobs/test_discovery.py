@@ -20,6 +20,7 @@ from memoryd.memory.config import Config, SessionSettings
 from memoryd.memory.projects import Resolver
 from memoryd.memory.testing import FakeClock
 from memoryd.sessions import heads
+from memoryd.sessions.hermes import Hermes
 from memoryd.sessions.rows import Rows
 
 CHILD = "0199c3a0-0000-7000-8000-0000000000aa"
@@ -138,6 +139,20 @@ def test_a_transcript_that_is_gone_is_known_to_be(tmp_path: Path, clock: FakeClo
     assert past.discover().lost == 1
     assert past.discover().lost == 0
     assert past.mine() == []
+
+
+def test_a_database_that_is_held_just_now_loses_no_session(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be listed; the file is there."""
+    past = Past(tmp_path, clock)
+    path = SCRIBES["hermes"](tmp_path / "person").write(talk(("user", RULE)))
+    past.discover()
+    with monkeypatch.context() as held:
+        held.setattr(Hermes, "discover", lambda *_: iter(()))
+        assert past.discover().lost == 0
+        path.unlink()
+        assert past.discover().lost == 1
 
 
 def test_a_directory_is_resolved_once(
