@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from memoryd.jobs.archived import Known, Seen
 from memoryd.jobs.envelope import session_is_secret
+from memoryd.jobs.gates import all_off
 from memoryd.jobs.job import is_keepable
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.config import Config
@@ -48,8 +49,13 @@ def discover(
     *,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Discovered:
-    """Bring the ledger's sessions up to what is on the disk; ``stopping`` ends it early."""
+    """Bring the ledger's sessions up to what is on the disk; ``stopping`` ends it early.
+
+    Nothing is looked at while ``MEMORYD_DISABLE`` is set.
+    """
     done = Discovered()
+    if all_off(environ):
+        return done
     resolver = Resolver(home, config.projects.worktrees)
     for adapter in adapters(config):
         known = ledger.archive.known(adapter.name)

@@ -188,6 +188,20 @@ def test_names_that_no_row_can_hold_hold_nobody_up(tmp_path: Path, clock: FakeCl
     assert past.discover().written == 1
 
 
+def test_under_the_switch_for_all_nothing_is_looked_at(tmp_path: Path, clock: FakeClock) -> None:
+    """And nothing that is known is lost to that."""
+    past = Past(tmp_path, clock)
+    past.session("s1")
+    past.discover()
+    past.restart(environ={"MEMORYD_DISABLE": "1"})
+    past.session("s2")
+
+    found = past.discover()
+
+    assert (found.sessions, found.written, found.lost) == (0, 0, 0)
+    assert len(past.ledger.archive.rows(home_made_ms(past.home))) == 1
+
+
 def test_only_the_agents_that_are_read_are_looked_for(tmp_path: Path, clock: FakeClock) -> None:
     """`[sessions] agents` leaves the others alone."""
     past = Past(tmp_path, clock, config=Config(sessions=SessionSettings(agents=("codex",))))
