@@ -188,6 +188,18 @@ def test_names_that_no_row_can_hold_hold_nobody_up(tmp_path: Path, clock: FakeCl
     assert past.discover().written == 1
 
 
+def test_answers_to_our_own_questions_are_no_sessions(tmp_path: Path, clock: FakeClock) -> None:
+    """Where the folder of the transcript tells; a person's project of such a name is theirs."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1")
+    ours = said.path.parent.with_name("-home-me--memoryd-run-memoryd-own-calls")
+    said.path.parent.rename(ours)
+    assert past.discover().written == 0
+
+    ours.rename(ours.with_name("-home-me-code-memoryd-own-calls"))
+    assert past.discover().written == 1
+
+
 def test_under_the_switch_for_all_nothing_is_looked_at(tmp_path: Path, clock: FakeClock) -> None:
     """And nothing that is known is lost to that."""
     past = Past(tmp_path, clock)
