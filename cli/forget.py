@@ -78,6 +78,20 @@ def forget(
     say(values, "\n".join([*lines, back]), as_json)
 
 
+def forget_at(ledger: Ledger, store: Store, paths: Iterable[str]) -> Forgot:
+    """Forget the notes at ``paths``, as the command does: with their older versions in the archive
+    and what waits in review and says the same. Raises as ``memory.forget.forget`` does.
+    """
+    from memoryd.memory.forget import with_versions
+
+    every, wanted = store.notes(), set(paths)
+    notes = with_versions(every, [note for note in every if note.path in wanted])
+    candidates = _candidates(ledger, store, notes, None, None)
+    done = _do(ledger, store, notes, list(_said(ledger, store, candidates, None)), False)
+    ledger.forget_candidates(each.id for each in candidates)
+    return done
+
+
 def _do(
     ledger: Ledger,
     store: Store,

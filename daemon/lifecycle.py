@@ -29,6 +29,7 @@ from memoryd.jobs.doorbell import Doorbell
 from memoryd.jobs.endings import Endings
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.report import report
+from memoryd.jobs.retention import let_go
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
@@ -62,6 +63,9 @@ CHECK_SECONDS = 3600.0
 #: What ended while no daemon ran is taken in and distilled first.
 CHECK_FIRST_SECONDS = 120.0
 PRUNE_SECONDS = 24 * 3600.0
+#: A pass is bounded: what a first one leaves of a long history, the next ones take.
+WORDS_SECONDS = 3600.0
+WORDS_FIRST_SECONDS = 300.0
 STUCK_LOOK_SECONDS = 15.0
 #: Between two looks of a worker at a ledger that cannot be used.
 TROUBLE_SECONDS = 10.0
@@ -171,6 +175,7 @@ class Daemon:
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
         schedule.add("prune", PRUNE_SECONDS, self._prune)
+        schedule.add("words", WORDS_SECONDS, self._let_go, first=WORDS_FIRST_SECONDS)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
         if self.notifier.watchdog_seconds:
             schedule.add("watchdog", self.notifier.watchdog_seconds, self._feed_watchdog)
@@ -296,6 +301,9 @@ class Daemon:
         if injections:
             logger().info("injections.pruned", injections=injections)
         self.place.ledger.archive.prune()
+
+    def _let_go(self) -> None:
+        let_go(self.place)
 
     def _feed_watchdog(self) -> None:
         """Fed from the clock thread, so that a daemon whose clock stands still is restarted."""

@@ -14,6 +14,7 @@ from memoryd.daemon.lifecycle import lock_home
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.discovery import discover
 from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.retention import let_go
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
@@ -118,6 +119,7 @@ def _work(place: Workplace, only: str | None) -> int:
         ledger.prune(place.config.queue.keep_finished)
         ledger.usage.prune()
         ledger.archive.prune()
+        let_go(place)
     return attempts
 
 

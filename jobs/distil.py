@@ -20,6 +20,7 @@ from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.reading import read_slice, slice_of
 from memoryd.jobs.records import KeptCandidate, Rollout
+from memoryd.jobs.retention import keep_nothing
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
@@ -70,12 +71,12 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     _credit(attempt)
     seams.reach("session.ingested")
     if outcome is not None:
-        place.ledger.complete(job, outcome)
+        _complete(attempt, outcome)
         return
     if not _waiting(attempt):
         said_before = place.ledger.cursor(job.agent, job.session) > 0
         otherwise = "nothing.new" if said_before else "nothing.said"
-        place.ledger.complete(job, _outcome(attempt, otherwise))
+        _complete(attempt, _outcome(attempt, otherwise))
         return
     refusal = _refusal(attempt)
     if refusal is not None:
@@ -85,7 +86,13 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         _distil_slice(attempt, messages)
         if makes_way(place, job) and _waiting(attempt):
             raise GiveBack
-    place.ledger.complete(job, _outcome(attempt, "nothing.durable"))
+    _complete(attempt, _outcome(attempt, "nothing.durable"))
+
+
+def _complete(attempt: _Attempt, outcome: str) -> None:
+    """End the job, with no word left where none is to be kept."""
+    keep_nothing(attempt.place, attempt.job)
+    attempt.place.ledger.complete(attempt.job, outcome)
 
 
 # -- settle and ingest ---------------------------------------------------------------------------
@@ -238,13 +245,14 @@ def _refuse(attempt: _Attempt, refusal: Refusal) -> None:
     """End the job with the gate's code; under a kill switch the words are passed over for good."""
     ledger, job = attempt.place.ledger, attempt.job
     if refusal.throttled:
+        keep_nothing(attempt.place, job)
         ledger.throttle(job)
         logger().info("extract.waits", reason=refusal.code)
         return
     while refusal.leaves == "passed over" and (messages := _waiting(attempt)):
         first = ledger.cursor(job.agent, job.session) + 1
         ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
-    ledger.complete(job, refusal.code)
+    _complete(attempt, refusal.code)
 
 
 # -- slices --------------------------------------------------------------------------------------

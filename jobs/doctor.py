@@ -263,6 +263,23 @@ def _failures(log: Path, since_ms: int) -> Iterator[str]:
                 yield said
 
 
+def _transcripts(look: Look) -> Iterator[Finding]:
+    """Agents whose newest version is read worse than those before it."""
+    from memoryd.sessions.drift import read_worse, readings
+    from memoryd.sessions.history import History
+
+    if not look.home.session_history.exists():
+        return
+    with History(look.home.session_history, look.clock) as history:
+        worse = read_worse(readings(history))
+    for one, share in worse:
+        version = f"{one.agent} {one.version}".strip()
+        lines = f"{share:.0%} of its lines are of no known type"
+        what = f"history reads less of {version} than before: {lines}"
+        todo = "`memoryd sessions doctor` names the types; a newer memoryd may know them"
+        yield Finding("transcripts.unknown", "warning", what, todo)
+
+
 def _moved_projects(look: Look) -> Iterator[Finding]:
     resolver = Resolver(look.home, look.config.projects.worktrees)
     for known, place in found_again(look.home):
@@ -311,5 +328,6 @@ CHECKS: tuple[Check, ...] = (
     Check("scanner.ok", "no note holds a secret", _in_each_store(health.suspicious_notes)),
     Check("tombstones.ok", "what was forgotten is known", _in_each_store(health.tombstones)),
     Check("projects.ok", "no project has moved away", _moved_projects),
+    Check("transcripts.ok", "what the agents write is known", _transcripts),
     Check("consolidation.ok", "consolidation finds what to do", _consolidation),
 )

@@ -345,7 +345,7 @@ class Ledger:
         with self.db.writing(durable=True):
             self._see_rollout(agent, session, "", "", 0, now)
             self.db.change(
-                "update rollout set excluded = :code where agent = :agent and session = :session",
+                sql.EXCLUDE,
                 code=check_code(code),
                 agent=agent,
                 session=session,

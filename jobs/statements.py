@@ -76,6 +76,12 @@ on conflict (agent, session) do update set
 returning excluded
 """
 
+#: Never distils a session; guard: no person had it forgotten, which says more.
+EXCLUDE = """
+update rollout set excluded = :code where agent = :agent and session = :session
+    and (excluded is null or excluded <> 'session.forgotten')
+"""
+
 #: Whether there is anything to do, a rescue included: asked before the write lock is taken.
 ANY_DUE = f"""
 select 1 where exists (select 1 from job where status = 'pending' and {_DUE})

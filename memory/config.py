@@ -114,8 +114,12 @@ class BackfillSettings:
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """``[sessions]``: which transcripts are read."""
+    """``[sessions]``: which transcripts are read, and how long words are kept."""
 
+    #: Keep what was said, for search. Off: only digests stay once a job has ended.
+    store: bool = True
+    #: Days after which words that are distilled go from the session history; 0 keeps them for ever.
+    keep_days: int = 0
     #: A transcript still this long, and longer than any job read, is taken for ended.
     idle_minutes: int = 30
     #: Agents to read; empty for all that are known.
@@ -176,6 +180,7 @@ _BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
     ("backfill", "per_day"): (0, 1_000_000),
     ("backfill", "share"): (0, 1),
     ("sessions", "idle_minutes"): (1, 100_000),
+    ("sessions", "keep_days"): (0, 100_000),
 }
 
 

@@ -24,16 +24,28 @@ from memoryd.memory.text import without_surrogates
 from memoryd.sessions.source import Source
 
 SessionKind = Literal["root", "child", "internal"]
+#: How a tool's run ended; unknown where the agent does not write it down in few bytes.
+ToolEnd = Literal["ok", "failed", "unknown"]
+#: One run of a tool, by the tool's name, that came to its end.
+ToolRun = tuple[str, ToolEnd]
 
 #: Longest id or path taken from a transcript; what is longer is not one.
 ID_CHARACTERS = 200
 PATH_CHARACTERS = 4096
 #: Questions whose answers are still to come, remembered at most.
 ASKED_LIMIT = 16
+#: Tool calls whose results are still to come, remembered at most.
+CALLS_LIMIT = 32
 #: Latest year a time in a transcript may name; later ones count as not said.
 _LAST_MS = 253_402_300_799_000
 #: No digits or capitals: a type that is really a token must not reach the database.
 _TYPE_NAME = re.compile(r"[a-z][a-z_.-]{0,39}")
+#: Words and short numbers: the random letters of a token are no name of a tool.
+_TOOL_NAME = re.compile(r"(?!.{65})[A-Za-z](?:[A-Za-z_.:/-]|[0-9]{1,3}(?![0-9]))*")
+#: Numbers, then a few short pieces: ``2.1.230``, ``v0.5.0-nightly.20260105.ab12cd34``.
+_VERSION = re.compile(r"v?[0-9]{1,5}(?:\.[0-9]{1,8}){1,3}(?:[-+.][0-9A-Za-z]{1,10}){0,4}")
+#: What a tool, a type or a version is called that cannot be told.
+OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,8 @@ class Parsed:
 
     ``messages`` in the order they were said; ``skipped`` names why a well-formed line gave none;
     ``bad`` says the line is not what the agent writes; ``rolled_back`` is how many of the last user
-    turns the person took back; ``saved`` are the agent's calls that saved or deleted our memory.
+    turns the person took back; ``saved`` are the agent's calls that saved or deleted our memory;
+    ``tools`` the tools that ended here, in order, without what they were given or gave.
     """
 
     messages: tuple[Message, ...] = ()
@@ -66,6 +79,7 @@ class Parsed:
     bad: bool = False
     rolled_back: int = 0
     saved: tuple[str, ...] = ()
+    tools: tuple[ToolRun, ...] = ()
 
 
 class State(msgspec.Struct, omit_defaults=True):
@@ -78,7 +92,9 @@ class State(msgspec.Struct, omit_defaults=True):
     those it was forked from, this one was found to repeat it, -1 once it no longer does; ``turns``
     the ids of the last user turns, where an agent names one of them when the person takes turns
     back; ``first`` whose the first words were, empty before any: no adapter sets it, ingestion does
-    (``keeping.py``).
+    (``keeping.py``). ``version`` is the agent's own as it was last said; ``calls`` are the tools,
+    by call, whose results are to come, and ``ended`` the calls last counted, where an agent may
+    tell of one twice.
     """
 
     session: str = ""
@@ -93,6 +109,9 @@ class State(msgspec.Struct, omit_defaults=True):
     copied_from: str = ""
     turns: list[str] = msgspec.field(default_factory=list)
     first: Literal["", "person", "own"] = ""
+    version: str = ""
+    calls: dict[str, str] = msgspec.field(default_factory=dict)
+    ended: list[str] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,32 @@ class Adapter(Source, Protocol):
         """What ``line`` says. Changes ``state``; never raises for anything a line may hold."""
         ...
 
+    @property
+    def passed_over(self) -> frozenset[str]:
+        """The types of lines that this reader knows and leaves out; see ``is_known``."""
+        ...
+
+
+def types_in(text: str) -> frozenset[str]:
+    """The names of types in a text, white space between them."""
+    return frozenset(text.split())
+
+
+#: Why a line of a known type gives no message, whichever agent wrote it.
+_KNOWN_REASONS = types_in(
+    """
+    child internal sidechain excluded copied own-call own-block too-long rewind rollback tool tool_result
+    tool-result session metadata user.injected user.no-text user.meta user.compact user.unanswered
+    user.tool-result user.synthetic assistant.no-text assistant.injected assistant.compact
+    assistant.synthetic assistant.api-error
+    """
+)
+
+
+def is_known(adapter: Adapter, reason: str) -> bool:
+    """Whether what is skipped for ``reason`` is left out on purpose, and is no unknown type."""
+    return reason in _KNOWN_REASONS or reason in adapter.passed_over
+
 
 #: What a field left as JSON holds when it is not there.
 NOTHING = msgspec.Raw(b"null")
@@ -148,7 +193,45 @@ def skip(reason: str) -> Parsed:
 
 def type_name(name: str) -> str:
     """``name`` if it can be the type of a line, else ``other``: counts must stay few and short."""
-    return name if _TYPE_NAME.fullmatch(name) else "other"
+    return name if _TYPE_NAME.fullmatch(name) else OTHER
+
+
+@lru_cache(maxsize=512)
+def tool_name(name: str) -> str:
+    """``name`` if it can be a tool's, else ``other``: no secret may stand among the counts."""
+    from memoryd.memory.scanner import has_secret
+
+    if not _TOOL_NAME.fullmatch(name) or has_secret(name):
+        return OTHER
+    return name
+
+
+@lru_cache(maxsize=256)
+def tool_end(tool: str, end: ToolEnd, reason: str) -> Parsed:
+    """A line of type ``reason`` that tells how a run of ``tool`` ended and nothing else.
+
+    Of a tool that is not known it tells nothing.
+    """
+    return Parsed(skipped=type_name(reason), tools=((tool_name(tool), end),) if tool else ())
+
+
+def note_version(state: State, version: object) -> None:
+    """Take the agent's own version that a line names, if it names one."""
+    if isinstance(version, str) and version != state.version and _VERSION.fullmatch(version):
+        state.version = version
+
+
+def begin_call(state: State, call: str, tool: str) -> None:
+    """Remember which tool a call is of, until its result comes."""
+    if call:
+        state.calls[call] = tool_name(tool)
+        if len(state.calls) > CALLS_LIMIT:
+            del state.calls[next(iter(state.calls))]
+
+
+def end_call(state: State, call: str | None) -> str:
+    """Which tool the call that came to its end was of; empty where it was not seen to begin."""
+    return state.calls.pop(call or "", "")
 
 
 def second_chance(line: bytes) -> dict[str, object] | None:
@@ -249,3 +332,17 @@ class Tally:
         """Count all that ``other`` counted."""
         for reason, count in other.by_reason.items():
             self.add(reason, count)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTally:
+    """How often each tool ended how; few names, the rest are counted together as ``other``."""
+
+    by_tool: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add_all(self, runs: Mapping[ToolRun, int]) -> None:
+        """Count these runs."""
+        for (tool, end), count in runs.items():
+            known = tool in self.by_tool or len(self.by_tool) < Tally.LIMIT
+            ends = self.by_tool.setdefault(tool if known else OTHER, {})
+            ends[end] = ends.get(end, 0) + count

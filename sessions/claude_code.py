@@ -27,14 +27,20 @@ from memoryd.sessions.adapter import (
     Message,
     Parsed,
     State,
+    ToolRun,
     as_id,
     as_path,
     as_raw,
     as_text,
     as_time,
+    begin_call,
+    end_call,
     is_object,
+    note_version,
     second_chance,
     skip,
+    tool_end,
+    types_in,
 )
 from memoryd.sessions.injected import without_injected
 from memoryd.sessions.lines import Lines
@@ -64,6 +70,7 @@ class _Line(msgspec.Struct, gc=False):
     uuid: str | None = None
     timestamp: str | float | None = None
     cwd: str | None = None
+    version: str | None = None
     sessionId: str | None = None
     isSidechain: bool | None = None
     isMeta: bool | None = None
@@ -74,20 +81,38 @@ class _Line(msgspec.Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(_Line)
 #: What most lines are.
-_TOOL_RESULT = skip("user.tool-result")
+_RESULT = "user.tool-result"
+_TOOL_RESULT = skip(_RESULT)
 #: How such a line's message begins as Claude Code writes it. Unescaped quotes stand only between
 #: keys and values, so no text that somebody said can look like this.
 _RESULT_HEAD = re.compile(
-    rb'"message":\{"role":"user","content":\[\{"(?:tool_use_id":|type":"tool_result")'
+    rb'"message":\{"role":"user","content":\[\{"'
+    rb'(?:tool_use_id":"([^"\\]{1,200})","type":"tool_result","content":|type":"tool_result")'
 )
 _HEAD_BYTES = 1024
+_CALL, _FAILED = b'"tool_use_id":"', b'"is_error":true'
+_BACKSLASH = ord("\\")
+#: How the fields of a result end behind what the tool put out, and how far before that they stand.
+_FIELDS_END = (b'"', b'"is_error":true', b'"is_error":false')
+_FIELDS_BYTES = 260
+#: Braces looked at in what a tool put out before the line is decoded after all.
+_BRACES = 8
 _LINE_ENDS = (b"}\n", b"}\r\n")
+#: Types of lines that hold nothing anybody said.
+_PASSED_OVER = types_in(
+    """
+    system attachment progress file-history-snapshot queue-operation summary last-prompt ai-title
+    custom-title agent-name agent-color agent-setting mode permission-mode pr-link tag
+    task-summary worktree-state content-replacement
+    """
+)
 
 
 class ClaudeCode(Lines):
     """Reads Claude Code's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "claude-code"
+    passed_over = _PASSED_OVER
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``projects`` in ``$CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
@@ -122,8 +147,11 @@ class ClaudeCode(Lines):
         """What ``line`` says: at most one message, two for an answered question."""
         # Nine tenths of the lines: one written just like this need not be decoded.
         plain = state.begun and not state.asked and line.endswith(_LINE_ENDS)
-        if plain and _RESULT_HEAD.search(line, 0, _HEAD_BYTES) and not awaited(state, line):
-            return _TOOL_RESULT
+        head = _RESULT_HEAD.search(line, 0, _HEAD_BYTES) if plain else None
+        if head and not (state.saving and awaited(state, line)):
+            found = _plain_result(line, head, state) if state.calls else _TOOL_RESULT
+            if found is not None:
+                return found
         try:
             decoded = _decoder.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -138,11 +166,47 @@ class ClaudeCode(Lines):
         return skip(decoded.type or "untyped")
 
 
+def _plain_result(line: bytes, head: re.Match[bytes], state: State) -> Parsed | None:
+    """What a line comes to that ends a tool's run, by its few small fields; ``head`` begins them.
+
+    None where it must be decoded: it may hold several results, or its output many braces.
+    """
+    begin, call = head.end(), head[1]
+    at = line.find(b"}", begin)
+    ending = line[at - 4 : at + 3]
+    if ending != b"alse}]}" and (ending[3:] != b'"}]}' or ending[2] == _BACKSLASH):
+        at = _end_of_fields(line, begin, at)
+        if not at:
+            return None
+    failed = line.endswith(_FAILED, begin, at)
+    if call is None:  # the other fields stand before the output or behind it
+        fields = line[begin : min(at, begin + _FIELDS_BYTES)]
+        fields += line[max(begin, at - _FIELDS_BYTES) : at]
+        call = fields.partition(_CALL)[2].partition(b'"')[0]
+        failed = _FAILED in fields
+    tool = state.calls.pop(call.decode("latin-1"), "")
+    return tool_end(tool, "failed" if failed else "ok", _RESULT) if tool else _TOOL_RESULT
+
+
+def _end_of_fields(line: bytes, head: int, at: int) -> int:
+    """Where the one result of a line ends, from the brace ``at`` on; 0 where that is not seen.
+
+    A quote in what a tool put out is escaped, so that no brace in it follows a field.
+    """
+    for _ in range(_BRACES):
+        if line[at - 2] != _BACKSLASH and line.endswith(_FIELDS_END, head, at):
+            return at if line.startswith(b"}]}", at) else 0
+        at = line.find(b"}", at + 1)
+    return 0
+
+
 def _conversation(line: _Line, raw: bytes, state: State) -> Parsed:
     if line.isSidechain or not state.begun:
         _note_kind(line, state)
     if line.cwd and line.cwd != state.cwd:
         state.cwd = as_path(line.cwd)
+    if line.version != state.version:
+        note_version(state, line.version)
     if line.isSidechain:
         return skip("sidechain")
     if line.message is None or (line.message.role or line.type) != line.type:
@@ -177,10 +241,11 @@ def _assistant(line: _Line, said: _Said, state: State) -> Parsed:
 
 
 def _note_calls(said: _Said, state: State) -> None:
-    """Remember the calls whose results will matter: questions to the person, memory saved."""
+    """Remember the calls whose results are to come, with what those of some will matter for."""
     for block in _blocks(said):
         if block.type != "tool_use" or not as_id(block.id):
             continue
+        begin_call(state, as_id(block.id), block.name or "")
         if block.name == _ASK:
             state.asked = [*state.asked, as_id(block.id)][-ASKED_LIMIT:]
         else:
@@ -201,10 +266,15 @@ def _user(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
 def _results(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
     """Results of tools: more is said only of questions to the person and of memory saved."""
     saved: tuple[str, ...] = ()
-    for block in _blocks(said) if state.saving else ():
-        saved += take_result(state, block.tool_use_id, failed=block.is_error is True)
+    tools: tuple[ToolRun, ...] = ()
+    for block in _blocks(said):
+        if block.type == "tool_result":
+            failed = block.is_error is True
+            saved += take_result(state, block.tool_use_id, failed=failed)
+            tool = end_call(state, block.tool_use_id)
+            tools += ((tool, "failed" if failed else "ok"),) if tool else ()
     parsed = _answers(line, said, raw, state) if state.asked else _TOOL_RESULT
-    return replace(parsed, saved=saved) if saved else parsed
+    return replace(parsed, saved=saved, tools=tools)
 
 
 def _answers(line: _Line, said: _Said, raw: bytes, state: State) -> Parsed:
@@ -295,6 +365,7 @@ def _lenient(raw: dict[str, object]) -> _Line:
         uuid=as_text(raw.get("uuid")),
         timestamp=timestamp if isinstance(timestamp, str | int | float) else None,
         cwd=as_text(raw.get("cwd")),
+        version=as_text(raw.get("version")),
         sessionId=as_text(raw.get("sessionId")),
         isSidechain=bool(raw.get("isSidechain")),
         isMeta=bool(raw.get("isMeta")),

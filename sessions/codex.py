@@ -30,14 +30,20 @@ from memoryd.sessions.adapter import (
     Parsed,
     SessionKind,
     State,
+    ToolEnd,
     as_id,
     as_path,
     as_raw,
     as_text,
     as_time,
+    begin_call,
+    end_call,
     is_object,
+    note_version,
     second_chance,
     skip,
+    tool_end,
+    types_in,
 )
 from memoryd.sessions.compressed import Compressed
 from memoryd.sessions.injected import without_injected
@@ -68,6 +74,7 @@ class _Payload(msgspec.Struct, gc=False):
     role: str | None = None
     content: str | list[_Item] | None = None
     cwd: str | None = None
+    cli_version: str | None = None
     id: str | None = None
     source: msgspec.Raw = NOTHING
     thread_source: str | None = None
@@ -94,12 +101,36 @@ _decoder = msgspec.json.Decoder(_Line)
 _TOOL_OUTPUT = skip("function_call_output")
 _OUTPUT_HEAD = b'"type":"response_item","payload":{"type":"function_call_output"'
 _HEAD_BYTES = 256
+_CALL = re.compile(rb'"call_id":"([^"\\]{1,200})"')
+#: What Codex itself writes of a run: before the output, or after it, where older ones had it.
+_EXIT_BEFORE = re.compile(rb"xit(?:ed with)? code:? (-?[0-9]{1,6})")
+_EXIT_AFTER = re.compile(rb'exit_code\\?": ?(-?[0-9]{1,6})')
+_OUTPUT = b'"output":'
+_BEFORE_BYTES, _AFTER_BYTES = 256, 160
+_ERRORS = (b'"tool call error', b'"tool call failed', b'"unsupported call')
+_CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
+_OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+#: Items and events that hold nothing anybody said.
+_PASSED_OVER = types_in(
+    """
+    session_meta turn_context compacted world_state token_usage_record retained_context
+    security_risk_score realtime_item inter_agent_communication inter_agent_communication_metadata
+    reasoning agent_message local_shell_call function_call function_call_output custom_tool_call
+    custom_tool_call_output tool_search_call tool_search_output web_search_call
+    image_generation_call ghost_snapshot compaction message.system message.developer user_message
+    agent_reasoning token_count task_started turn_started task_complete turn_complete turn_aborted
+    context_compacted thread_rolled_back entered_review_mode exited_review_mode undo_completed
+    item_completed mcp_tool_call_end exec_command_end patch_apply_end web_search_end
+    thread_name_updated agent_reasoning_raw_content
+    """
+)
 
 
 class Codex(Media):
     """Reads Codex's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "codex"
+    passed_over = _PASSED_OVER
 
     def __init__(self) -> None:
         self._plain, self._compressed = Lines(), Compressed()
@@ -144,8 +175,8 @@ class Codex(Media):
     def parse(self, line: bytes, state: State) -> Parsed:
         """What ``line`` says: at most one message, or turns taken back."""
         plain = line.endswith((b"}\n", b"}\r\n")) and line.find(_OUTPUT_HEAD, 0, _HEAD_BYTES) > 0
-        if plain and not awaited(state, line):
-            return _TOOL_OUTPUT
+        if plain and not (state.saving and awaited(state, line)):
+            return _plain_output(line, state)
         try:
             decoded = _decoder.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -223,16 +254,45 @@ def _item(line: _Line, payload: _Payload, state: State) -> Parsed:
 
 def _call(payload: _Payload, state: State) -> Parsed:
     """A tool call or its result: nobody said it, but it may have saved memory."""
-    skipped = skip(payload.type or "response_item")
+    kind = payload.type or "response_item"
     call = as_id(payload.call_id)
-    if payload.type == "function_call":
+    if kind in _CALLS:
+        begin_call(state, call, payload.name or kind.removesuffix("_call"))
+    if kind == "function_call":
         note_call(state, call, payload.name or "", bytes(payload.arguments))
-    elif payload.type == "local_shell_call":
+    elif kind == "local_shell_call":
         note_call(state, call, "", bytes(payload.action))
-    elif call in state.saving:
-        saved = take_result(state, call, failed=tells_failure(bytes(payload.output)))
-        return replace(skipped, saved=saved)
-    return skipped
+    elif kind in _OUTPUTS:
+        ended = tool_end(end_call(state, call), _end_of(bytes(payload.output)), kind)
+        if call in state.saving:
+            saved = take_result(state, call, failed=tells_failure(bytes(payload.output)))
+            return replace(ended, saved=saved)
+        return ended
+    return skip(kind)
+
+
+def _plain_output(line: bytes, state: State) -> Parsed:
+    """What a line comes to that holds the output of a call, by its few small fields."""
+    found = _CALL.search(line, 0, _HEAD_BYTES) if state.calls else None
+    tool = end_call(state, found[1].decode("latin-1")) if found else ""
+    return tool_end(tool, _end_of(line), "function_call_output") if tool else _TOOL_OUTPUT
+
+
+def _end_of(line: bytes) -> ToolEnd:
+    """How a run ended, as the beginning and the end of ``line``, or of an output alone, tell.
+
+    What the tool put out is not read.
+    """
+    at = line.find(_OUTPUT, 0, _HEAD_BYTES)
+    begin = at + len(_OUTPUT) if at >= 0 else 0
+    at = line.find(b"xit", begin, begin + _BEFORE_BYTES)
+    found = _EXIT_BEFORE.match(line, at) if at >= 0 else None
+    if found is None:
+        at = line.find(b"exit_code", -_AFTER_BYTES)
+        found = _EXIT_AFTER.match(line, at) if at >= 0 else None
+    if found is not None:
+        return "ok" if int(found[1]) == 0 else "failed"
+    return "failed" if line.startswith(_ERRORS, begin) else "unknown"
 
 
 def _message(role: Role, texts: list[str], line: _Line, state: State, empty: str) -> Parsed:
@@ -270,6 +330,7 @@ def _note_meta(payload: _Payload, state: State) -> None:
         state.cwd = as_path(payload.cwd)
     if not own:
         return
+    note_version(state, payload.cli_version)
     kind, parent = _kind(payload)
     if kind != "root":
         state.kind, state.parent = kind, parent or state.parent
@@ -333,6 +394,7 @@ def _lenient_payload(payload: dict[str, object]) -> _Payload:
         role=as_text(payload.get("role")),
         content=_lenient_content(payload.get("content")),
         cwd=as_text(payload.get("cwd")),
+        cli_version=as_text(payload.get("cli_version")),
         id=as_text(payload.get("id")),
         source=as_raw(payload.get("source")),
         thread_source=as_text(payload.get("thread_source")),

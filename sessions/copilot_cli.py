@@ -12,13 +12,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import Found, Parsed, State, as_text, skip
+from memoryd.sessions.adapter import (
+    Found,
+    Parsed,
+    State,
+    as_id,
+    as_text,
+    begin_call,
+    note_version,
+    skip,
+    types_in,
+)
 from memoryd.sessions.documents import read_head
 from memoryd.sessions.lines import Lines, stat_file
 from memoryd.sessions.loose import (
     Loose,
     Object,
     below,
+    by_success,
     called,
     ended,
     folder,
@@ -31,6 +42,18 @@ from memoryd.sessions.loose import (
 
 _EVENTS = "events.jsonl"
 _ROLES: dict[str, Role] = {"user.message": "user", "assistant.message": "assistant"}
+_PASSED_OVER = types_in(
+    """
+    session.start session.resume session.shutdown session.info session.error session.truncation
+    session.model_change session.compaction_start session.compaction_complete
+    session.import_legacy session.mode_changed session.title_changed session.usage_info
+    session.context_changed session.idle assistant.turn_start assistant.turn_end
+    assistant.reasoning assistant.usage assistant.intent tool.execution_start
+    tool.execution_complete tool.execution_progress tool.execution_partial_result
+    tool.user_requested subagent.started subagent.completed subagent.failed subagent.selected
+    hook.start hook.end system.message abort user.message assistant.message
+    """
+)
 _CWD = re.compile(r"^cwd:\s*[\"']?(/.*?)[\"']?\s*$", re.MULTILINE)
 
 
@@ -38,6 +61,7 @@ class CopilotCli(Loose, Lines):
     """Reads Copilot CLI's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "copilot-cli"
+    passed_over = _PASSED_OVER
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``session-state`` in ``$COPILOT_HOME``, else in ``~/.copilot``."""
@@ -72,9 +96,12 @@ class CopilotCli(Loose, Lines):
         kind, data = as_text(item.get("type")), below(item, "data")
         if kind.startswith("session."):
             note_cwd(state, below(data, "context").get("cwd"))
+            note_version(state, data.get("copilotVersion"))
+        if kind == "tool.execution_start":
+            begin_call(state, as_id(as_text(data.get("toolCallId"))), as_text(data.get("toolName")))
         if kind == "tool.execution_complete":
-            failed = data.get("success") is not True
-            return ended(state, data.get("toolCallId"), skip(kind), failed=failed)
+            how = by_success(data.get("success"))
+            return ended(state, data.get("toolCallId"), skip(kind), how)
         role = _ROLES.get(kind)
         if role is None or item.get("ephemeral") is True:
             return skip(kind or "untyped")

@@ -19,9 +19,11 @@ from memoryd.sessions.loose import (
     Loose,
     Object,
     below,
+    ended,
     folder,
     names_in,
     note_cwd,
+    objects,
     spoken,
     words,
 )
@@ -37,6 +39,7 @@ class Cursor(Loose, Lines):
     """Reads Cursor's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "cursor"
+    passed_over = frozenset({"turn_ended"})
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``~/.cursor/projects``."""
@@ -74,10 +77,15 @@ class Cursor(Loose, Lines):
         role = as_text(item.get("role"))
         if role not in _ROLES:
             return skip(role or as_text(item.get("type")) or "untyped")
-        texts = words(below(item, "message").get("content"))
+        content = below(item, "message").get("content")
+        texts = words(content)
         if role == "user":
             texts = list(_typed(texts))
-        return spoken(_ROLES[role], texts, state, at=item.get("timestamp"))
+        parsed = spoken(_ROLES[role], texts, state, at=item.get("timestamp"))
+        for part in objects(content):
+            if part.get("type") == "tool_use":  # of its result nothing is written
+                parsed = ended(state, "", parsed, "unknown", part.get("name"))
+        return parsed
 
 
 def _typed(texts: list[str]) -> Iterator[str]:

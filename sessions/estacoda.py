@@ -23,6 +23,7 @@ class EstaCoda(Loose, Rows):
     """Reads EstaCoda's database. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "estacoda"
+    passed_over = frozenset({"system"})
 
     def __init__(self) -> None:
         super().__init__(SessionTable("messages", _COLUMNS, ("id",), "created_at"))

@@ -23,6 +23,8 @@ from memoryd.sessions.lines import LineFile, Lines, open_transcript, stat_file
 from memoryd.sessions.loose import (
     Loose,
     Object,
+    below,
+    ended,
     folder,
     names_in,
     note_cwd,
@@ -55,6 +57,7 @@ class FreeCode(Loose, Lines):
     """Reads FreeCode's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "freecode"
+    passed_over = frozenset({"system"})
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``~/.freecode/sessions``."""
@@ -119,7 +122,11 @@ class FreeCode(Loose, Lines):
                 state.kind = "child"
         said = (item.get("id"), item.get("timestamp"))
         texts = [text for text in texts if text.strip()]
-        return spoken(_ROLES[role], texts, state, known_as=said[0], at=said[1])
+        parsed = spoken(_ROLES[role], texts, state, known_as=said[0], at=said[1])
+        for part in objects(item.get("parts")):
+            if part.get("type") == "tool":  # how it ended stands in the log alone
+                parsed = ended(state, "", parsed, "unknown", below(part, "tool").get("name"))
+        return parsed
 
 
 class _Branch(LineFile):

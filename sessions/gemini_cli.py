@@ -15,7 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from memoryd.sessions.adapter import Found, Parsed, SessionKind, State, as_id, as_text, skip
+from memoryd.sessions.adapter import (
+    Found,
+    Parsed,
+    SessionKind,
+    State,
+    ToolEnd,
+    as_id,
+    as_text,
+    skip,
+)
 from memoryd.sessions.documents import Documents, read_head
 from memoryd.sessions.lines import LineFile, Lines, open_transcript, stat_file
 from memoryd.sessions.loose import (
@@ -23,7 +32,7 @@ from memoryd.sessions.loose import (
     Media,
     Object,
     called,
-    ended,
+    ended_once,
     folder,
     names_in,
     note_cwd,
@@ -41,6 +50,7 @@ _FILE_NAME = re.compile(r"(session-.+)\.jsonl?")
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
 _KIND = re.compile(rb'"kind"\s*:\s*"subagent"')
 _HEAD_BYTES = 4096
+_ENDS: dict[str, ToolEnd] = {"success": "ok", "error": "failed", "cancelled": "failed"}
 
 
 class _Document(msgspec.Struct):
@@ -99,6 +109,7 @@ class GeminiCli(Loose, Media):
     """Reads Gemini CLI's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "gemini-cli"
+    passed_over = frozenset({"info", "error", "warning", "gemini", "user"})
 
     def __init__(self) -> None:
         self._lines, self._document = _LastOfEach(), Documents(_messages)
@@ -156,8 +167,10 @@ class GeminiCli(Loose, Media):
 
 def _tools(item: Object, state: State, parsed: Parsed) -> Parsed:
     for call in objects(item.get("toolCalls")):
-        called(state, call.get("id"), call.get("name"), call.get("args"))
-        parsed = ended(state, call.get("id"), parsed, failed=call.get("status") != "success")
+        end = _ENDS.get(as_text(call.get("status")))
+        if end is not None:  # it may still run, and the message come again
+            called(state, call.get("id"), call.get("name"), call.get("args"))
+            parsed = ended_once(state, call.get("id"), parsed, end)
     return parsed
 
 

@@ -6,12 +6,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import Found, Parsed, SessionKind, State, as_id, as_text, skip
+from memoryd.sessions.adapter import (
+    Found,
+    Parsed,
+    SessionKind,
+    State,
+    as_id,
+    as_text,
+    note_version,
+    skip,
+)
 from memoryd.sessions.documents import read_head
 from memoryd.sessions.lines import Lines, stat_file
 from memoryd.sessions.loose import (
     Loose,
     Object,
+    by_success,
     called,
     decoded,
     ended,
@@ -32,6 +42,7 @@ class Generic(Loose, Lines):
     """Reads the documented format. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "generic"
+    passed_over: frozenset[str] = frozenset()
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``transcripts`` in memoryd's own home."""
@@ -73,8 +84,8 @@ class Generic(Loose, Lines):
         if kind == "tool":
             called(state, item.get("id"), item.get("name"), item.get("input"))
         elif kind == "tool_result":
-            failed = item.get("ok") is not True
-            return ended(state, item.get("id"), skip(kind), failed=failed)
+            how = by_success(item.get("ok"))
+            return ended(state, item.get("id"), skip(kind), how, item.get("name"))
         elif kind == "session":
             _note_session(item, state)
         return skip(kind or "untyped")
@@ -90,6 +101,7 @@ def _note_session(item: Object, state: State) -> None:
     state.kind = _KINDS.get(as_text(item.get("kind")), "root")
     state.parent = as_id(as_text(item.get("parent")))
     state.forked_from = as_id(as_text(item.get("forked_from")))
+    note_version(state, item.get("version"))
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import Found, Parsed, State, as_id, as_text, as_time, skip
+from memoryd.sessions.adapter import Found, Parsed, State, ToolEnd, as_id, as_text, as_time, skip
 from memoryd.sessions.loose import (
     Loose,
     Object,
@@ -42,6 +42,7 @@ class Hermes(Loose, Rows):
     """Reads Hermes' database. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "hermes"
+    passed_over = frozenset({"system"})
 
     def __init__(self) -> None:
         super().__init__(SessionTable("messages", _COLUMNS, ("role", "timestamp"), "timestamp"))
@@ -72,7 +73,8 @@ class Hermes(Loose, Rows):
         if role == "tool":
             parsed = skip("tool")
             failed = tells_failure(as_text(item.get("content")).encode())
-            return ended(state, item.get("tool_call_id"), parsed, failed=failed)
+            how: ToolEnd = "failed" if failed else "unknown"
+            return ended(state, item.get("tool_call_id"), parsed, how, item.get("tool_name"))
         if role not in _ROLES:
             return skip(role or "untyped")
         for call in objects(json_in(item.get("tool_calls"))):

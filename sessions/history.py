@@ -74,15 +74,20 @@ class History:
     ) -> None:
         self.close()
 
+    @property
+    def database(self) -> Database:
+        """The file, for what lists or strips it in ways of its own."""
+        return self._database
+
     def progress(self, agent: str, session: str) -> Progress | None:
         """How far the session was ingested, None when never."""
         with self._database.reading() as cursor:
             row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
         if row is None:
             return None
-        _, position, reading, head, tail, state, bad_lines, skipped, _ = row
-        totals: dict[str, int] = json.loads(skipped)
-        return Progress(position, reading, head, tail, state.encode(), bad_lines, totals)
+        _, position, reading, head, tail, state, bad_lines, skipped, _, tools, _ = row
+        totals = (json.loads(skipped), json.loads(tools))
+        return Progress(position, reading, head, tail, state.encode(), bad_lines, *totals)
 
     def record(
         self,
@@ -111,8 +116,8 @@ class History:
                 row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
             last_seq = max(row[8], seq_after)
             now_ms = self._clock.now_ms()
-            recording = Recording(cursor, agent, row[0], last_seq, batch, now_ms, seq_after)
-            done = recording.run()
+            keeping = (seq_after, bool(row[10]))
+            done = Recording(cursor, agent, row[0], last_seq, batch, now_ms, *keeping).run()
             self._move(cursor, row[0], transcript, done, batch)
         reach("messages.committed")
         return done
@@ -133,6 +138,7 @@ class History:
             os.fsencode(transcript).decode("utf-8", "replace"),
             *(batch.position, batch.reading, batch.head, batch.tail, done.last_seq),
             *(batch.bad_lines, json.dumps(batch.tally.by_reason)),
+            *(state.version, json.dumps(batch.tools.by_tool)),
             *(msgspec.json.encode(state).decode(), active, active, self._clock.now_ms()),
         )
         cursor.execute(schema.MOVE, (*values, session_id))
@@ -141,6 +147,8 @@ class History:
         self, agent: str, session: str, after_seq: int, limit: int, *, cutoff: int | None = None
     ) -> list[StoredMessage]:
         """At most ``limit`` live messages of the session after ``after_seq``, ordered by seq.
+
+        Those whose words are kept no longer are left out.
 
         ``cutoff`` leaves out what was said after that byte of the transcript.
         """
@@ -256,7 +264,8 @@ class History:
 
 
 def _stored_session(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> StoredSession:
-    session_id, *names, position, bad_lines, skipped, last_active_ms, last_seq = row
+    session_id, *names, position, bad_lines, skipped, last_active_ms, last_seq = row[:12]
+    version, tools, forgotten = row[12:]
     messages, by_person = cursor.execute(schema.TOTALS, (session_id,)).fetchone()
     projects = cursor.execute(schema.PROJECTS, (session_id,)).fetchall()
     agent, session, kind, parent, forked_from, transcript = names
@@ -275,4 +284,7 @@ def _stored_session(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> StoredSessi
         last_active_ms=last_active_ms,
         last_seq=last_seq,
         projects=tuple(project for (project,) in projects),
+        version=version,
+        tools=json.loads(tools),
+        forgotten=bool(forgotten),
     )

@@ -7,14 +7,24 @@ beginning, and only what is new gets added.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from memoryd.memory.errors import HistoryError
-from memoryd.sessions.adapter import Adapter, Message, Parsed, SessionKind, State, Tally
+from memoryd.sessions.adapter import (
+    Adapter,
+    Message,
+    Parsed,
+    SessionKind,
+    State,
+    Tally,
+    ToolRun,
+    ToolTally,
+)
 from memoryd.sessions.history import History
 from memoryd.sessions.keeping import Keeper, Redact
 from memoryd.sessions.source import Opened
@@ -99,6 +109,7 @@ class _Place:
     tail: str = ""
     tally: Tally = field(default_factory=Tally)
     bad_lines: int = 0
+    tools: ToolTally = field(default_factory=ToolTally)
 
 
 @dataclass
@@ -110,6 +121,9 @@ class _Draft:
     characters: int = 0
     active_ms: int | None = None
     tally: Tally = field(default_factory=Tally)
+    #: Lines that say nothing but why, and which tools ended: counted together, most are equal.
+    passed: list[Parsed] = field(default_factory=list)
+    runs: dict[ToolRun, int] = field(default_factory=dict)
     bad_lines: int = 0
     full: bool = False
     #: Something was read since a mark was made last.
@@ -120,6 +134,17 @@ class _Draft:
         self.events.append(event)
         self.characters += characters
         self.full = len(self.events) >= BATCH_MESSAGES or self.characters >= BATCH_CHARACTERS
+
+    def count(self) -> None:
+        """Count what was passed over since this was last asked for."""
+        kinds = {id(parsed): parsed for parsed in self.passed}
+        for kind, count in Counter(map(id, self.passed)).items():
+            parsed = kinds[kind]
+            if parsed.skipped:
+                self.tally.add(parsed.skipped, count)
+            for run in parsed.tools:
+                self.runs[run] = self.runs.get(run, 0) + count
+        self.passed.clear()
 
 
 class _Run:
@@ -142,6 +167,8 @@ class _Run:
         self._seq_after = seq_after
         self._place = _Place(State())
         self._tally = Tally()
+        #: A directory, and whether anything that happened in it counts.
+        self._counted = ("\0", False)
         self._bad_lines = self._messages = self._user_messages = self._first_seq = 0
 
     def read(self, opened: Opened, cutoff: int | None) -> bool:
@@ -188,7 +215,8 @@ class _Run:
         """Where reading goes on: where it stopped, or at 0 where the transcript was rewritten."""
         if stored is None:
             return _Place(self._adapter.start(self._session, self._transcript))
-        if not opened.holds(stored.position, stored.head, stored.tail):
+        # A reading without a state was begun anew by who dropped what it had read.
+        if not stored.state or not opened.holds(stored.position, stored.head, stored.tail):
             state = self._adapter.start(self._session, self._transcript)
             # A transcript cut at its beginning must not make a call of ours of a person's session.
             state.first = msgspec.json.decode(stored.state, type=State).first
@@ -201,6 +229,7 @@ class _Run:
             stored.tail,
             Tally(stored.skipped),
             stored.bad_lines,
+            ToolTally(stored.tools),
         )
 
     def _take(self, data: bytes, end: int, draft: _Draft, opened: Opened) -> None:
@@ -209,10 +238,18 @@ class _Run:
         if place.position == 0:
             place.head = opened.head(data)
         parsed = self._adapter.parse(data, place.state)
-        if parsed.skipped:
-            draft.tally.add(parsed.skipped)
+        if parsed.tools and not self._may_count(place.state):
+            parsed = replace(parsed, tools=())
+        if parsed.skipped or parsed.tools:
+            draft.passed.append(parsed)
         if parsed.messages or not parsed.skipped or parsed.rolled_back or parsed.saved:
             self._understand(parsed, end, draft)
+
+    def _may_count(self, state: State) -> bool:
+        """Whether tools that ran in the present directory are counted; asked of most lines."""
+        if state.cwd != self._counted[0] or state.kind != "root":
+            self._counted = (state.cwd, not self._keeper.excluded(state))
+        return self._counted[1]
 
     def _understand(self, parsed: Parsed, end: int, draft: _Draft) -> None:
         if parsed.bad:
@@ -237,8 +274,10 @@ class _Run:
 
     def _record(self, stored: Progress | None, draft: _Draft) -> bool:
         place = self._place
+        draft.count()
         place.bad_lines += draft.bad_lines
         place.tally.add_all(draft.tally)
+        place.tools.add_all(draft.runs)
         batch = Batch(
             events=tuple(draft.events),
             position=place.position,
@@ -249,6 +288,7 @@ class _Run:
             tally=place.tally,
             bad_lines=place.bad_lines,
             last_active_ms=draft.active_ms,
+            tools=place.tools,
         )
         names = (self._agent, self._session, self._transcript)
         done = self._history.record(*names, stored, batch, seq_after=self._seq_after)

@@ -19,13 +19,17 @@ from memoryd.sessions.adapter import (
     Message,
     Parsed,
     State,
+    ToolEnd,
     as_id,
     as_path,
     as_text,
     as_time,
+    begin_call,
+    end_call,
     is_object,
     second_chance,
     skip,
+    tool_name,
 )
 from memoryd.sessions.injected import without_injected
 from memoryd.sessions.own_tool import note_call, take_result
@@ -33,6 +37,8 @@ from memoryd.sessions.source import Look, Opened, Source
 
 #: Turns whose ids are remembered, so that the person can take them back by naming one.
 TURNS_LIMIT = 256
+#: Calls remembered as counted, where an agent may tell of one again.
+ENDED_LIMIT = 64
 #: Kinds of content that are words.
 _WORDS = {"", "text", "input_text", "output_text"}
 
@@ -164,7 +170,8 @@ def note_cwd(state: State, value: object) -> None:
 
 
 def called(state: State, call: object, tool: object, arguments: object) -> None:
-    """Remember a tool call where it is to save our memory (``own_tool.py``)."""
+    """Remember a tool call; what it is given only where it is to save memory (``own_tool.py``)."""
+    begin_call(state, as_id(as_text(call)), as_text(tool))
     try:
         given = msgspec.json.encode(arguments)
     except (ValueError, RecursionError, TypeError):
@@ -172,10 +179,34 @@ def called(state: State, call: object, tool: object, arguments: object) -> None:
     note_call(state, as_id(as_text(call)), as_text(tool), given)
 
 
-def ended(state: State, call: object, parsed: Parsed, *, failed: bool) -> Parsed:
-    """``parsed``, with the call whose result this is, when it saved our memory."""
-    saved = take_result(state, as_id(as_text(call)), failed=failed)
-    return replace(parsed, saved=parsed.saved + saved) if saved else parsed
+def ended(state: State, call: object, parsed: Parsed, how: ToolEnd, tool: object = "") -> Parsed:
+    """``parsed``, with the tool whose result this is, and the call when it saved our memory.
+
+    ``tool`` is its name where the result says it again. Only what says that it ended well, or says
+    nothing of it, can have saved memory.
+    """
+    known = as_id(as_text(call))
+    saved = take_result(state, known, failed=how == "failed")
+    name = end_call(state, known) or (tool_name(as_text(tool)) if tool else "")
+    tools = (*parsed.tools, (name, how)) if name else parsed.tools
+    return replace(parsed, saved=parsed.saved + saved, tools=tools)
+
+
+def ended_once(state: State, call: object, parsed: Parsed, how: ToolEnd) -> Parsed:
+    """The same for an agent that writes a message again, and its tools with it."""
+    known = as_id(as_text(call))
+    if known and known in state.ended:
+        state.calls.pop(known, None)
+        return parsed
+    state.ended = [*state.ended, known][-ENDED_LIMIT:]
+    return ended(state, call, parsed, how)
+
+
+def by_success(value: object) -> ToolEnd:
+    """How a run ended that says true or false of it."""
+    if value is True:
+        return "ok"
+    return "failed" if value is False else "unknown"
 
 
 def folder(environ: Mapping[str, str], variable: str, *default: str) -> Path:

@@ -13,7 +13,17 @@ from pathlib import Path
 
 from memoryd.memory.errors import TranscriptError
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import Found, Parsed, SessionKind, State, as_id, as_text, skip
+from memoryd.sessions.adapter import (
+    Found,
+    Parsed,
+    SessionKind,
+    State,
+    ToolEnd,
+    as_id,
+    as_text,
+    skip,
+    types_in,
+)
 from memoryd.sessions.documents import read_document
 from memoryd.sessions.lines import Lines, stat_file
 from memoryd.sessions.loose import (
@@ -33,6 +43,12 @@ from memoryd.sessions.loose import (
 
 _FILE_NAME = re.compile(r"([^.]+)\.jsonl(?:\.reset\..+)?")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+_PASSED_OVER = types_in(
+    """
+    custom custom_message compaction branch_summary model_change thinking_level_change label
+    session_info message.system
+    """
+)
 #: Parts of a session's key that say it is not a person's conversation.
 _KINDS: dict[str, SessionKind] = {"subagent": "child", "cron": "internal", "heartbeat": "internal"}
 
@@ -41,6 +57,7 @@ class OpenClaw(Loose, Lines):
     """Reads OpenClaw's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "openclaw"
+    passed_over = _PASSED_OVER
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``~/.openclaw/agents``."""
@@ -72,8 +89,9 @@ class OpenClaw(Loose, Lines):
         message = below(item, "message")
         role = as_text(message.get("role"))
         if role == "toolResult":
-            failed = message.get("isError") is True
-            return ended(state, message.get("toolCallId"), skip("tool-result"), failed=failed)
+            how: ToolEnd = "failed" if message.get("isError") is True else "ok"
+            tool = message.get("toolName")
+            return ended(state, message.get("toolCallId"), skip("tool-result"), how, tool)
         if role not in _ROLES:
             return skip(f"message.{role or 'no-role'}")
         for part in objects(message.get("content")):

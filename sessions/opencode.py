@@ -15,7 +15,17 @@ import msgspec
 
 from memoryd.memory.errors import TranscriptError, TranscriptGone
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import Found, Parsed, State, as_id, as_text, as_time, skip
+from memoryd.sessions.adapter import (
+    Found,
+    Parsed,
+    State,
+    ToolEnd,
+    as_id,
+    as_text,
+    as_time,
+    note_version,
+    skip,
+)
 from memoryd.sessions.documents import ItemList, read_document
 from memoryd.sessions.lines import LINE_LIMIT_BYTES, stat_file
 from memoryd.sessions.loose import (
@@ -38,12 +48,14 @@ from memoryd.sessions.source import Look, Opened, Source
 from memoryd.sessions.tables import PartedTable, encoded, is_whole, raw
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+_ENDS: dict[str, ToolEnd] = {"completed": "ok", "error": "failed"}
 
 
 class OpenCode(Loose, Media):
     """Reads OpenCode's sessions. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "opencode"
+    passed_over = frozenset({"system"})
 
     def __init__(self) -> None:
         self._rows, self._files = Rows(PartedTable()), _Files()
@@ -69,10 +81,10 @@ class OpenCode(Loose, Media):
         """What the session's row or file says."""
         if path.suffix == ".json":
             info = object_in(read_document(path))
-            return _state(session, info.get("parentID"), info.get("directory"))
+            return _state(session, info.get("parentID"), info.get("directory"), info.get("version"))
         with Foreign(path) as database:
-            for _, parent, directory, _ in _sessions(database, "WHERE id = ?", session):
-                return _state(session, parent, directory)
+            for _, parent, directory, _, version in _sessions(database, "WHERE id = ?", session):
+                return _state(session, parent, directory, version)
         return State(session=session)
 
     def source_of(self, path: Path) -> Source:
@@ -104,29 +116,31 @@ def _tools(item: Object, state: State, parsed: Parsed) -> Parsed:
         if part.get("type") == "tool":
             tool = below(part, "state")
             called(state, part.get("callID"), part.get("tool"), tool.get("input"))
-            failed = tool.get("status") != "completed"
-            parsed = ended(state, part.get("callID"), parsed, failed=failed)
+            end = _ENDS.get(as_text(tool.get("status")), "failed")  # cut off while it ran
+            parsed = ended(state, part.get("callID"), parsed, end)
     return parsed
 
 
-def _state(session: str, parent: object, directory: object) -> State:
+def _state(session: str, parent: object, directory: object, version: object) -> State:
     state = State(session=session, parent=as_id(as_text(parent)))
     if parent:
         state.kind = "child"
     note_cwd(state, directory)
+    note_version(state, version)
     return state
 
 
 def _listed(database: Foreign) -> Iterator[Found]:
     which = "WHERE parent_id IS NULL ORDER BY time_updated DESC LIMIT ?"
-    for session, _, _, updated in _sessions(database, which, SESSIONS_LIMIT):
+    for session, _, _, updated, _ in _sessions(database, which, SESSIONS_LIMIT):
         known = as_id(as_text(session))
         if known:
             yield Found(known, database.path, as_time(updated) or 0)
 
 
 def _sessions(database: Foreign, which: str, value: str | int) -> list[Row]:
-    columns = "id, parent_id, directory, time_updated"
+    version = "version" if "version" in database.columns("session") else "NULL"
+    columns = f"id, parent_id, directory, time_updated, {version}"
     return database.ask(f"SELECT {columns} FROM session {which}", (value,))
 
 

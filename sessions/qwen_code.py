@@ -13,7 +13,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import Found, Parsed, State, as_text, skip
+from memoryd.sessions.adapter import (
+    Found,
+    Parsed,
+    State,
+    ToolEnd,
+    as_text,
+    note_version,
+    skip,
+    types_in,
+)
 from memoryd.sessions.lines import Lines, stat_file
 from memoryd.sessions.loose import (
     Loose,
@@ -31,6 +40,13 @@ from memoryd.sessions.loose import (
 
 _FILE_NAME = re.compile(r"([0-9a-fA-F-]{32,36})\.jsonl")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+_PASSED_OVER = types_in(
+    """
+    system system.chat_compression system.slash_command system.ui_telemetry system.at_command
+    system.notification system.custom_title system.file_history_snapshot system.rewind
+    system.attribution_snapshot
+    """
+)
 _SAID_BY = {"", "real_user", "assistant_output"}
 _SAID_AS = {"", "mid_turn_user_message"}
 
@@ -39,6 +55,7 @@ class QwenCode(Loose, Lines):
     """Reads Qwen Code's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "qwen-code"
+    passed_over = _PASSED_OVER
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``~/.qwen/projects``."""
@@ -67,6 +84,7 @@ class QwenCode(Loose, Lines):
     def understand(self, item: Object, state: State) -> Parsed:
         """At most one message."""
         note_cwd(state, item.get("cwd"))
+        note_version(state, item.get("version"))
         kind, subtype = as_text(item.get("type")), as_text(item.get("subtype"))
         message = below(item, "message")
         if kind == "tool_result":
@@ -85,9 +103,11 @@ class QwenCode(Loose, Lines):
 
 def _result(item: Object, message: Object, state: State) -> Parsed:
     parsed = skip("tool_result")
-    failed = as_text(below(item, "toolCallResult").get("status")) == "error"
+    failed = as_text(below(item, "toolCallResult").get("status")) in {"error", "cancelled"}
     for part in objects(message.get("parts")):
         answer = below(part, "functionResponse")
-        wrong = failed or "error" in below(answer, "response")
-        parsed = ended(state, answer.get("id"), parsed, failed=wrong)
+        if answer:
+            wrong = failed or "error" in below(answer, "response")
+            how: ToolEnd = "failed" if wrong else "ok"
+            parsed = ended(state, answer.get("id"), parsed, how, answer.get("name"))
     return parsed

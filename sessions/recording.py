@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from memoryd.sessions import schema
 from memoryd.sessions.stored import Batch, Event, Keep, Recorded, RollBack, Saved
+from memoryd.sessions.stripping import digest
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: How many messages of the session forked from may be missing here before the copy counts as ended.
@@ -35,6 +36,7 @@ class Recording:
         batch: Batch,
         now_ms: int,
         distilled_seq: int = 0,
+        forgotten: bool = False,
     ) -> None:
         self._cursor = cursor
         self._agent = agent
@@ -47,6 +49,9 @@ class Recording:
         #: Up to here a cursor has passed: those words stand, whatever the agent makes of them.
         self._distilled_seq = distilled_seq
         self._forked_from: list[str] | None = None
+        #: No words of the session are kept, only what tells them from others.
+        self._forgotten = forgotten
+        self._places: set[str] = set()
         self.done = Recorded(last_seq=last_seq)
 
     def run(self) -> Recorded:
@@ -63,6 +68,8 @@ class Recording:
             self._keep(event)
         elif isinstance(event, RollBack):
             self._roll_back(event.turns)
+        elif self._forgotten:
+            return
         elif isinstance(event, Saved):
             call = hashlib.sha256(event.call.encode()).digest()
             row = (self._session_id, call, self._latest, event.line_end)
@@ -139,9 +146,9 @@ class Recording:
         """Only an id that is unique in the world says that two sessions hold one message."""
         if not _UUID.match(message.id):
             return False
-        said = (message.role, message.parts[0], len(message.parts))
         key = (message.id, self._session_id, self._agent)
-        return self._one(schema.COPY, (*key, *said)) is not None
+        found = self._one(schema.COPY, (*key, *_words_of(message)))
+        return self._note_copy(found)
 
     def _copied_by_fork(self, message: Keep) -> bool:
         """Without ids, a fork copies its origin as long as its messages are equal, in order.
@@ -152,16 +159,15 @@ class Recording:
         state = self._batch.state
         if state.copied_seq < 0:
             return False
-        said = (message.role, message.parts[0], len(message.parts))
         origins = self._origins()
         at = origins.index(state.copied_from) if state.copied_from in origins else 0
         for origin in origins[at:]:
             after = state.copied_seq if origin == state.copied_from else 0
             key = (self._agent, origin, after, after + _FORK_GAP)
-            found = self._one(schema.COPY_OF_FORK, (*key, *said))
+            found = self._one(schema.COPY_OF_FORK, (*key, *_words_of(message)))
             if found:
-                state.copied_from, state.copied_seq = origin, found[0]
-                return True
+                state.copied_from, state.copied_seq = origin, found[1]
+                return self._note_copy(found)
         state.copied_seq = -1
         return False
 
@@ -177,6 +183,13 @@ class Recording:
                 rows = self._cursor.execute(schema.FORKS, key).fetchall()
             self._forked_from = [session for (session,) in rows]
         return self._forked_from
+
+    def _note_copy(self, found: tuple[int, ...] | None) -> bool:
+        """Whether there is an original, which then is known to have been said here too."""
+        if found is None:
+            return False
+        self._cursor.execute(schema.COPIED, (self._session_id, found[0]))
+        return True
 
     def _next_ordinal(self, base: bytes) -> int:
         key = (self._session_id, base, self._batch.reading)
@@ -206,13 +219,18 @@ class Recording:
             at_ms = None  # a wrong clock: when it was said is not known
         for part, text in enumerate(message.parts, 1):
             first = part == 1
+            kept = ("", "") if self._forgotten else (text, message.cwd)
             row = (
                 *(self._session_id, after + part, known_as if first else f"{known_as}#{part}"),
                 *(part, total, base if first else None, ordinal if first else None),
-                *(self._batch.reading, message.role, text, at_ms),
-                *(message.cwd, message.project, message.line_end, state),
+                *(self._batch.reading, message.role, kept[0], at_ms),
+                *(kept[1], message.project, message.line_end, state),
+                digest(text) if self._forgotten else None,
             )
             self._cursor.execute(schema.ADD, row)
+        if not self._forgotten and message.cwd not in self._places:
+            self._places.add(message.cwd)
+            self._cursor.execute(schema.PLACE, (self._session_id, message.cwd))
         self._latest = after + total
         self.done.last_seq = self._last_seq = max(self._last_seq, self._latest)
 
@@ -225,6 +243,12 @@ class Recording:
     def _one(self, statement: str, values: tuple[object, ...]) -> tuple[int, ...] | None:
         row: tuple[int, ...] | None = self._cursor.execute(statement, values).fetchone()
         return row
+
+
+def _words_of(message: Keep) -> tuple[object, ...]:
+    """What two messages have in common that say the same, as the statements ask for it."""
+    first = message.parts[0]
+    return message.role, first, digest(first), len(message.parts)
 
 
 def _base(message: Keep) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, Self
@@ -32,6 +33,8 @@ SESSIONS_LIMIT = 100_000
 #: How often a database that changes under an immutable connection is opened anew.
 _CHANGES = 3
 _BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+_unlisted: ContextVar[dict[Path, str] | None] = ContextVar("unlisted", default=None)
 
 Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
@@ -284,7 +287,21 @@ def listed(path: Path, sessions: Callable[[Foreign], Iterable[Found]]) -> list[F
     except (TranscriptError, sqlite3.DataError) as error:
         code = error.code if isinstance(error, TranscriptError) else "transcript.unreadable"
         logger().warning("sessions.unlisted", file=path.name, reason=code)
+        told = _unlisted.get()
+        if told is not None:
+            told[path] = error.message if isinstance(error, TranscriptError) else str(error)
         return []
+
+
+@contextmanager
+def unlisted() -> Iterator[dict[Path, str]]:
+    """The databases that could not be listed inside this context come to stand in it, with why."""
+    told: dict[Path, str] = {}
+    token = _unlisted.set(told)
+    try:
+        yield told
+    finally:
+        _unlisted.reset(token)
 
 
 @contextmanager

@@ -86,14 +86,42 @@ _SECOND = (
     "create index citation_session on citation (session_id)",
 )
 
+#: ``said`` is a digest of the words of a message that are kept no longer (``stripping.py``): its
+#: text and directory are empty then. ``forgotten`` says that no words of the session may ever be
+#: kept; ``copied`` which messages of other sessions it repeats, ``place`` in which directories
+#: words of it were said that are kept.
+_THIRD = (
+    "alter table session add column version text not null default ''",
+    "alter table session add column tools text not null default '{}'",
+    "alter table session add column forgotten integer not null default 0",
+    "alter table message add column said blob",
+    "create index message_kept on message (at_ms, session_id, seq) where said is null",
+    """
+    create table place (
+        session_id integer not null references session (id) on delete cascade,
+        cwd text not null,
+        primary key (session_id, cwd)
+    ) without rowid
+    """,
+    "insert into place select distinct session_id, cwd from message",
+    """
+    create table copied (
+        session_id integer not null references session (id) on delete cascade,
+        message_id integer not null references message (id) on delete cascade,
+        primary key (session_id, message_id)
+    ) without rowid
+    """,
+    "create index copied_message on copied (message_id)",
+)
+
 #: The statements of each step to the present tables, applied in order; never changed once released.
-MIGRATIONS = (_FIRST, _SECOND)
+MIGRATIONS = (_FIRST, _SECOND, _THIRD)
 #: ``pragma user_version`` of a database these statements fit.
 SCHEMA_VERSION = len(MIGRATIONS)
 
 #: The session's row as ingestion finds it.
 PROGRESS = """
-    select id, position, reading, head, tail, state, bad_lines, skipped, last_seq
+    select id, position, reading, head, tail, state, bad_lines, skipped, last_seq, tools, forgotten
     from session where agent = ? and session = ?
 """
 
@@ -106,7 +134,8 @@ BEGIN_SESSION = """
 #: Moves the position; the guard (position and reading as they were) was checked in the transaction.
 MOVE = """
     update session set kind = ?, parent = ?, forked_from = ?, transcript = ?, position = ?,
-        reading = ?, head = ?, tail = ?, last_seq = ?, bad_lines = ?, skipped = ?, state = ?,
+        reading = ?, head = ?, tail = ?, last_seq = ?, bad_lines = ?, skipped = ?,
+        version = ?, tools = ?, state = ?,
         last_active_ms = coalesce(max(last_active_ms, ?), last_active_ms, ?), ingested_ms = ?
     where id = ?
 """
@@ -141,18 +170,23 @@ SAID = """
 #: Takes away a message that is about to be kept in its newer words.
 TAKE_AWAY = "delete from message where session_id = ? and seq between ? and ?"
 
+#: Whether a message says the same (text, and the digest that stands for it once it is stripped).
+_SAME_WORDS = """
+    (message.said is null and message.text = ? or message.said is not null and message.said = ?)
+"""
+
 #: The same words under the same id in another session of the agent.
-COPY = """
-    select 1 from message join session on session.id = message.session_id
+COPY = f"""
+    select message.id from message join session on session.id = message.session_id
     where message.message_id = ? and message.session_id <> ? and session.agent = ?
-      and message.role = ? and message.text = ? and message.parts = ? limit 1
+      and message.role = ? and {_SAME_WORDS} and message.parts = ? limit 1
 """
 
 #: The same words, in the session this one was forked from, a little after the last ones found.
-COPY_OF_FORK = """
-    select seq from message
+COPY_OF_FORK = f"""
+    select id, seq from message
     where session_id = (select id from session where agent = ? and session = ?)
-      and seq > ? and seq <= ? and part = 1 and role = ? and text = ? and parts = ?
+      and seq > ? and seq <= ? and part = 1 and role = ? and {_SAME_WORDS} and parts = ?
     order by seq limit 1
 """
 
@@ -168,13 +202,22 @@ ORIGINS = """
     select session from line order by steps desc
 """
 
-#: The sessions that were forked from one.
-FORKS = "select session from session where agent = ? and forked_from = ? order by id"
+#: The sessions that were forked from one. What a forgotten one said first is the other's all the
+#: same.
+FORKS = """
+    select session from session where agent = ? and forked_from = ? and forgotten = 0 order by id
+"""
+
+#: The session repeats a message of another one, which alone keeps it.
+COPIED = "insert into copied (session_id, message_id) values (?, ?) on conflict do nothing"
+
+#: Words that are kept were said in a directory.
+PLACE = "insert into place (session_id, cwd) values (?, ?) on conflict do nothing"
 
 ADD = """
     insert into message (session_id, seq, message_id, part, parts, base, ordinal, reading, role,
-                         text, at_ms, cwd, project, line_end, state)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         text, at_ms, cwd, project, line_end, state, said)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 #: Where the last ? turns of this reading begin.
@@ -195,7 +238,7 @@ MESSAGES = """
            message.project, session.kind
     from message join session on session.id = message.session_id
     where session.agent = ? and session.session = ? and message.seq > ? and message.seq <= ?
-      and message.state = 'live' {only} order by message.seq limit ?
+      and message.state = 'live' and message.said is null {only} order by message.seq limit ?
 """
 
 #: A call met again keeps its place; only where it stands in the transcript may have changed.
@@ -232,7 +275,7 @@ CREDITED = """
 
 SESSION = """
     select id, agent, session, kind, parent, forked_from, transcript, position, bad_lines, skipped,
-           last_active_ms, last_seq
+           last_active_ms, last_seq, version, tools, forgotten
     from session
 """
 
@@ -279,3 +322,84 @@ PROJECT_USE = """
 REPOINT = "update message set project = ? where project = ? and (? is null or cwd = ?)"
 
 DIRECTORIES = "select distinct cwd from message where project = ? and cwd <> '' order by cwd"
+
+# -- letting go of words (``stripping.py``) --------------------------------------------------------
+
+STRIP = "update message set text = '', cwd = '', said = ? where id = ? and said is null"
+
+#: Words of a session that another one keeps, which was read first and goes on from it.
+#: Where it is the other way round they are the other's.
+KEPT_ELSEWHERE = """
+    select part.id, part.text from copied
+    join session mine on mine.id = copied.session_id
+    join message first on first.id = copied.message_id
+    join session other on other.id = first.session_id
+    join message part on part.session_id = first.session_id
+        and part.seq >= first.seq and part.seq < first.seq + first.parts
+    where copied.session_id = ? and part.said is null and mine.forked_from <> other.session
+      and (other.forked_from = mine.session or other.last_active_ms > mine.last_active_ms)
+    limit ?
+"""
+
+FORGET = """
+    insert into session (agent, session, kind, parent, forked_from, transcript, position, reading,
+                         head, tail, last_seq, bad_lines, skipped, state, ingested_ms, forgotten)
+    values (?, ?, 'root', '', '', '', 0, 0, '', '', 0, 0, '{}', '', 0, 1)
+    on conflict (agent, session) do update set forgotten = 1
+"""
+
+NUMBER = "select id from session where agent = ? and session = ?"
+
+#: Of one session: up to a ``seq``, or taken back by the person; said before a time, if any.
+KEPT_OF = """
+    select message.id, message.text from message join session on session.id = message.session_id
+    where message.session_id = ?1 and (message.seq <= ?2 or message.state = 'rolled_back')
+      and message.said is null
+      and (?3 is null
+           or coalesce(message.at_ms, session.last_active_ms, session.ingested_ms) < ?3)
+    order by message.seq limit ?4
+"""
+
+KEPT_IN = """
+    select id, text from message where session_id = ? and cwd = ? and said is null
+    order by seq limit ?
+"""
+
+WAITS = "select id from message where session_id = ? and seq > ? and said is null"
+
+DROP_MESSAGE = "delete from message where id = ?"
+
+DROP_SAVED = "delete from saved where session_id = ? and seq > ?"
+
+DROP_CITATIONS = "delete from citation where session_id = ?"
+
+#: The next reader has no state, and so reads from the beginning, as a new reading.
+BEGIN_ANEW = "update session set position = 0, head = '', tail = '', state = '' where id = ?"
+
+#: Guard: nothing that is kept was said there.
+LEAVE_PLACES = """
+    delete from place where session_id = ? and not exists (
+        select 1 from message where message.session_id = place.session_id
+            and message.cwd = place.cwd and message.said is null)
+"""
+
+OLD = """
+    select distinct session.id, session.agent, session.session
+    from message join session on session.id = message.session_id
+    where message.said is null and message.at_ms < ?
+    union
+    select distinct session.id, session.agent, session.session
+    from message join session on session.id = message.session_id
+    where message.said is null and message.at_ms is null
+      and coalesce(session.last_active_ms, session.ingested_ms) < ?
+"""
+
+KEEPING = """
+    select session.id, session.agent, session.session from session
+    where exists (select 1 from place where place.session_id = session.id)
+"""
+
+PLACES = """
+    select session.id, session.agent, session.session, place.cwd
+    from place join session on session.id = place.session_id
+"""

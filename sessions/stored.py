@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from memoryd.memory.facts import Role
-from memoryd.sessions.adapter import SessionKind, State, Tally
+from memoryd.sessions.adapter import SessionKind, State, Tally, ToolTally
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,9 @@ class StoredSession:
     """One session as far as it was ingested.
 
     ``position`` is in bytes of the transcript; ``messages`` and ``user_messages`` count live
-    messages, a long one once; ``skipped`` counts what gave no message, by reason.
+    messages, a long one once; ``skipped`` counts what gave no message, by reason, ``tools`` how
+    each tool's runs ended. ``version`` is the agent's own; no words of a ``forgotten`` one are
+    kept.
     """
 
     agent: str
@@ -48,6 +50,9 @@ class StoredSession:
     last_active_ms: int | None
     last_seq: int
     projects: tuple[str, ...]
+    version: str = ""
+    tools: dict[str, dict[str, int]] = field(default_factory=dict)
+    forgotten: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Progress:
     state: bytes = b""
     bad_lines: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    tools: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ class StoredCitation:
 class Batch:
     """What one transaction records: what was said, in order, and how far the transcript was read.
 
-    ``tally`` and ``bad_lines`` are the totals of this reading of the transcript.
+    ``tally``, ``tools`` and ``bad_lines`` are the totals of this reading of the transcript.
     """
 
     events: tuple[Event, ...]
@@ -159,6 +165,7 @@ class Batch:
     tally: Tally
     bad_lines: int
     last_active_ms: int | None
+    tools: ToolTally = field(default_factory=ToolTally)
 
 
 @dataclass

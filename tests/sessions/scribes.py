@@ -43,6 +43,28 @@ class Said:
         return datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
+@dataclass(frozen=True)
+class Ran(Said):
+    """A tool that the assistant ran: its call, with a secret among its arguments, and its end."""
+
+    tool: str = "Bash"
+    failed: bool = False
+
+    @property
+    def call(self) -> str:
+        """The id of the call."""
+        return f"call_{self.number}"
+
+
+def ran(number: int, *, failed: bool = False, tool: str = "Bash") -> Ran:
+    """A run of a tool."""
+    return Ran("tool", "", number, tool, failed)
+
+
+#: What a tool was given and what it put out: neither is ever kept.
+GIVEN, PUT_OUT = {"command": "quokka"}, "wombat } wombat"
+
+
 def talk(*said: tuple[str, str]) -> list[Said]:
     """A conversation, numbered."""
     return [Said(role, text, number) for number, (role, text) in enumerate(said)]
@@ -63,6 +85,10 @@ class Scribe:
     timed, database = True, False
     #: Whether all that was said is in the one file.
     whole = True
+    #: The agent's version, where its form has a place for it, and how the end of a run that went
+    #: well and of one that failed is read; None where tools are not told of.
+    version = ""
+    ends: tuple[str, str] | None = ("ok", "failed")
     sessions = (
         "0198aaaa-0000-7000-8000-000000000001",
         "0198aaaa-0000-7000-8000-000000000002",
@@ -117,6 +143,7 @@ class ClaudeCodeScribe(Scribe):
     """Claude Code."""
 
     agent = "claude-code"
+    version = "2.1.230"
 
     def path(self, session: str) -> Path:
         return self.home / ".claude/projects/-demo" / f"{session}.jsonl"
@@ -125,13 +152,22 @@ class ClaudeCodeScribe(Scribe):
         return self.home / ".claude/projects/-demo" / parent / f"subagents/agent-{session}.jsonl"
 
     def line(self, said: Said) -> bytes:
-        return claude(said.role, said.text, said.id, timestamp=said.at, cwd=self.cwd)
+        more = {"timestamp": said.at, "cwd": self.cwd, "version": self.version}
+        if isinstance(said, Ran):
+            call = {"type": "tool_use", "id": said.call, "name": said.tool, "input": GIVEN}
+            end = {"tool_use_id": said.call, "type": "tool_result", "content": PUT_OUT}
+            end["is_error"] = said.failed  # type: ignore[assignment]
+            return claude("assistant", [call], f"{said.id}c", **more) + claude(
+                "user", [end], said.id, **more
+            )
+        return claude(said.role, said.text, said.id, **more)
 
 
 class CodexScribe(Scribe):
     """Codex."""
 
     agent = "codex"
+    version = "0.150.0"
 
     def path(self, session: str) -> Path:
         name = f"rollout-2026-01-05T09-00-00-{session}.jsonl"
@@ -139,10 +175,17 @@ class CodexScribe(Scribe):
 
     def head(self, session: str, parent: str) -> list[bytes]:
         more = {"source": {"subagent": {"thread_spawn": {"parent_thread_id": parent}}}}
-        meta = {"id": session, "cwd": self.cwd, **(more if parent else {})}
+        about = {"id": session, "cwd": self.cwd, "cli_version": self.version}
+        meta = {**about, **(more if parent else {})}
         return [rollout("session_meta", meta)]
 
     def line(self, said: Said) -> bytes:
+        if isinstance(said, Ran):
+            call = {"type": "function_call", "call_id": said.call, "name": said.tool}
+            output = f"Process exited with code {int(said.failed)}\nOutput:\n{PUT_OUT}"
+            end = {"type": "function_call_output", "call_id": said.call, "output": output}
+            called = rollout("response_item", {**call, "arguments": json.dumps(GIVEN)}, said.at)
+            return called + rollout("response_item", end, said.at)
         return codex(said.role, said.text, said.at)
 
 
@@ -163,15 +206,21 @@ class CopilotScribe(Scribe):
     """Copilot CLI."""
 
     agent = "copilot-cli"
+    version = "0.0.380"
 
     def path(self, session: str) -> Path:
         return self.home / ".copilot/session-state" / session / "events.jsonl"
 
     def head(self, session: str, parent: str) -> list[bytes]:
-        data = {"sessionId": session, "context": {"cwd": self.cwd}}
+        data = {"sessionId": session, "copilotVersion": self.version, "context": {"cwd": self.cwd}}
         return [line({"type": "session.start", "id": "e", "data": data})]
 
     def line(self, said: Said) -> bytes:
+        if isinstance(said, Ran):
+            call = {"toolCallId": said.call, "toolName": said.tool, "arguments": GIVEN}
+            end = {"toolCallId": said.call, "success": not said.failed, "result": PUT_OUT}
+            begun = line({"type": "tool.execution_start", "id": f"{said.id}c", "data": call})
+            return begun + line({"type": "tool.execution_complete", "id": said.id, "data": end})
         event = {"type": f"{said.role}.message", "id": said.id, "timestamp": said.at}
         return line({**event, "parentId": None, "data": {"content": said.text}})
 
@@ -181,6 +230,7 @@ class CursorScribe(Scribe):
 
     agent = "cursor"
     timed = False
+    ends = ("unknown", "unknown")
 
     def path(self, session: str) -> Path:
         name = "".join(letter if letter.isalnum() else "-" for letter in self.cwd).strip("-")
@@ -199,6 +249,9 @@ class CursorScribe(Scribe):
         return self.path(parent).parent / "subagents" / f"{session}.jsonl"
 
     def line(self, said: Said) -> bytes:
+        if isinstance(said, Ran):
+            call = {"type": "tool_use", "name": said.tool, "input": GIVEN}
+            return line({"role": "assistant", "message": {"content": [call]}})
         text = f"<user_query>\n{said.text}\n</user_query>" if said.role == "user" else said.text
         return line({"role": said.role, "message": {"content": [{"type": "text", "text": text}]}})
 
@@ -207,6 +260,7 @@ class FreeCodeScribe(Scribe):
     """FreeCode."""
 
     agent = "freecode"
+    ends = ("unknown", "unknown")
 
     def path(self, session: str) -> Path:
         return self.home / ".freecode/sessions/demo" / session / "messages.jsonl"
@@ -221,8 +275,11 @@ class FreeCodeScribe(Scribe):
         return path
 
     def line(self, said: Said) -> bytes:
-        parts = [{"type": "text", "content": said.text}]
-        return line({"id": said.id, "role": said.role, "parts": parts, "timestamp": said.at_ms})
+        role, parts = said.role, [{"type": "text", "content": said.text}]
+        if isinstance(said, Ran):
+            tool: Any = {"name": said.tool, "args": GIVEN}
+            role, parts = "assistant", [{"type": "tool", "tool": tool, "result": PUT_OUT}]
+        return line({"id": said.id, "role": role, "parts": parts, "timestamp": said.at_ms})
 
 
 class GeminiScribe(Scribe):
@@ -248,6 +305,11 @@ class GeminiScribe(Scribe):
 
     def message(self, said: Said) -> dict[str, Any]:
         """One message as it stands in a line or in the list."""
+        if isinstance(said, Ran):
+            status = "error" if said.failed else "success"
+            call = {"id": said.call, "name": said.tool, "args": GIVEN, "status": status}
+            about = {"id": said.id, "timestamp": said.at, "type": "gemini", "content": ""}
+            return {**about, "toolCalls": [{**call, "result": PUT_OUT}]}
         kind = "gemini" if said.role == "assistant" else said.role
         content = said.text if kind == "gemini" else [{"text": said.text}]
         return {"id": said.id, "timestamp": said.at, "type": kind, "content": content}
@@ -276,15 +338,21 @@ class GenericScribe(Scribe):
     """Any agent that writes our format."""
 
     agent = "generic"
+    version = "1.4.0"
 
     def path(self, session: str) -> Path:
         return self.home / ".memoryd/transcripts/mine" / f"{session}.jsonl"
 
     def head(self, session: str, parent: str) -> list[bytes]:
         kind = "child" if parent else "root"
-        return [line({"type": "session", "kind": kind, "parent": parent, "cwd": self.cwd})]
+        about = {"type": "session", "kind": kind, "parent": parent, "cwd": self.cwd}
+        return [line({**about, "version": self.version})]
 
     def line(self, said: Said) -> bytes:
+        if isinstance(said, Ran):
+            call = {"type": "tool", "id": said.call, "name": said.tool, "input": GIVEN}
+            end = {"type": "tool_result", "id": said.call, "ok": not said.failed}
+            return line(call) + line(end)
         message = {"type": "message", "role": said.role, "text": said.text}
         return line({**message, "id": said.id, "time": said.at})
 
@@ -308,6 +376,15 @@ class OpenClawScribe(Scribe):
         return [line({"type": "session", "id": session, "cwd": self.cwd})]
 
     def line(self, said: Said) -> bytes:
+        if isinstance(said, Ran):
+            part = {"type": "toolCall", "id": said.call, "name": said.tool, "arguments": GIVEN}
+            called = {"role": "assistant", "content": [part]}
+            end = {"role": "toolResult", "toolCallId": said.call, "toolName": said.tool}
+            end |= {"isError": said.failed, "content": PUT_OUT}  # type: ignore[dict-item]
+            entry = {"type": "message", "id": said.id, "timestamp": said.at}
+            return line({**entry, "id": f"{said.id}c", "message": called}) + line(
+                {**entry, "message": end}
+            )
         message = {"role": said.role, "content": [{"type": "text", "text": said.text}]}
         entry = {"type": "message", "id": said.id, "parentId": None, "timestamp": said.at}
         return line({**entry, "message": message})
@@ -317,6 +394,7 @@ class QwenScribe(Scribe):
     """Qwen Code; its sub-agents have no transcript of their own."""
 
     agent = "qwen-code"
+    version = "0.6.1"
 
     def path(self, session: str) -> Path:
         return self.home / ".qwen/projects/demo/chats" / f"{session}.jsonl"
@@ -324,6 +402,14 @@ class QwenScribe(Scribe):
     def line(self, said: Said) -> bytes:
         role = "model" if said.role == "assistant" else said.role
         record = {"uuid": said.id, "type": said.role, "timestamp": said.at, "cwd": self.cwd}
+        record["version"] = self.version
+        if isinstance(said, Ran):
+            call = {"functionCall": {"id": said.call, "name": said.tool, "args": GIVEN}}
+            told = {"error" if said.failed else "output": PUT_OUT}
+            end = {"functionResponse": {"id": said.call, "name": said.tool, "response": told}}
+            begun = {**record, "uuid": f"{said.id}c", "type": "assistant"}
+            over = {**record, "type": "tool_result", "message": {"role": "user", "parts": [end]}}
+            return line({**begun, "message": {"role": "model", "parts": [call]}}) + line(over)
         return line({**record, "message": {"role": role, "parts": [{"text": said.text}]}})
 
 
@@ -362,6 +448,7 @@ class HermesScribe(DatabaseScribe):
     """Hermes."""
 
     agent = "hermes"
+    ends = ("unknown", "failed")
     file = ".hermes/state.db"
     tables = """
         CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, model TEXT,
@@ -378,8 +465,9 @@ class HermesScribe(DatabaseScribe):
     ) -> None:
         stored = "SELECT role, content FROM messages WHERE session_id = ? ORDER BY id"
         old = connection.execute(stored, (session,)).fetchall()
-        if old == [(each.role, each.text) for each in said[: len(old)]]:
-            said = said[len(old) :]
+        rows = [row for each in said for row in self._rows(session, each)]
+        if old == [row[1:3] for row in rows[: len(old)]]:
+            rows = rows[len(old) :]
         else:
             connection.execute("DELETE FROM messages WHERE session_id = ?", (session,))
         connection.execute(
@@ -388,15 +476,29 @@ class HermesScribe(DatabaseScribe):
             (session, self.cwd, parent or None, STARTED_MS / 1000),
         )
         connection.executemany(
-            "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, ?, ?, ?)",
-            [(session, each.role, each.text, each.at_ms / 1000) for each in said],
+            "INSERT INTO messages (session_id, role, content, timestamp, tool_calls, tool_call_id)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            rows,
         )
+
+    def _rows(self, session: str, said: Said) -> list[tuple[Any, ...]]:
+        at = said.at_ms / 1000
+        if not isinstance(said, Ran):
+            return [(session, said.role, said.text, at, None, None)]
+        made = {"name": said.tool, "arguments": json.dumps(GIVEN)}
+        calls = json.dumps([{"id": said.call, "type": "function", "function": made}])
+        told = json.dumps({"output": PUT_OUT, "success": False} if said.failed else PUT_OUT)
+        return [
+            (session, "assistant", "", at, calls, None),
+            (session, "tool", told, at, None, said.call),
+        ]
 
 
 class EstaCodaScribe(DatabaseScribe):
     """EstaCoda."""
 
     agent = "estacoda"
+    ends = None
     file = ".estacoda/sessions.sqlite"
     tables = """
         CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, profile_id TEXT NOT NULL DEFAULT
@@ -440,11 +542,13 @@ class OpenCodeScribe(DatabaseScribe):
     """OpenCode."""
 
     agent = "opencode"
+    version = "1.18.3"
     file = ".local/share/opencode/opencode.db"
     sessions = ("ses_1", "ses_2", "ses_3")
     tables = """
         CREATE TABLE IF NOT EXISTS session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT,
-            directory TEXT NOT NULL, title TEXT, time_created INTEGER, time_updated INTEGER);
+            directory TEXT NOT NULL, title TEXT, version TEXT, time_created INTEGER,
+            time_updated INTEGER);
         CREATE TABLE IF NOT EXISTS message (id TEXT PRIMARY KEY, session_id TEXT NOT NULL,
             time_created INTEGER, time_updated INTEGER, data TEXT NOT NULL);
         CREATE TABLE IF NOT EXISTS part (id TEXT PRIMARY KEY, message_id TEXT NOT NULL,
@@ -457,7 +561,17 @@ class OpenCodeScribe(DatabaseScribe):
     @staticmethod
     def info(said: Said) -> dict[str, Any]:
         """What is said of a message."""
-        return {"role": said.role, "time": {"created": said.at_ms, "completed": said.at_ms}}
+        role = "assistant" if isinstance(said, Ran) else said.role
+        return {"role": role, "time": {"created": said.at_ms, "completed": said.at_ms}}
+
+    @staticmethod
+    def part(said: Said) -> dict[str, Any]:
+        """What was said, or which tool ran."""
+        if not isinstance(said, Ran):
+            return {"type": "text", "text": said.text}
+        status = "error" if said.failed else "completed"
+        state = {"status": status, "input": GIVEN, "output": PUT_OUT}
+        return {"type": "tool", "callID": said.call, "tool": said.tool, "state": state}
 
     def fill(
         self, connection: sqlite3.Connection, said: Sequence[Said], session: str, parent: str
@@ -466,15 +580,15 @@ class OpenCodeScribe(DatabaseScribe):
             connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session,))
         last = said[-1].at_ms if said else 0
         connection.execute(
-            "REPLACE INTO session (id, parent_id, directory, time_created, time_updated)"
-            " VALUES (?, ?, ?, ?, ?)",
-            (session, parent or None, self.cwd, last, last),
+            "REPLACE INTO session (id, parent_id, directory, version, time_created, time_updated)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (session, parent or None, self.cwd, self.version, last, last),
         )
         for each in said:
             known_as, at = f"msg_{session}{each.id}", each.at_ms
             row = (known_as, session, at, at, json.dumps(self.info(each)))
             connection.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", row)
-            parts = [{"type": "step-start"}, {"type": "text", "text": each.text}]
+            parts = [{"type": "step-start"}, self.part(each)]
             for number, part in enumerate(parts):
                 row = (f"prt_{known_as}{number}", known_as, session, at, at, json.dumps(part))
                 connection.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row)
@@ -496,14 +610,14 @@ class OpenCodeFilesScribe(OpenCodeScribe):
     def write(self, said: Sequence[Said], session: str = "", *, parent: str = "") -> Path:
         session = session or self.session
         info = {"id": session, "directory": self.cwd, **({"parentID": parent} if parent else {})}
+        info["version"] = self.version
         self._put(self.path(session), info)
         for old in (self.storage / "message" / session).glob("*"):
             old.unlink()
         for each in said:
             known_as = f"msg_{session}{each.id}"
             self._put(self.storage / "message" / session / f"{known_as}.json", self.info(each))
-            part = {"type": "text", "text": each.text}
-            self._put(self.storage / "part" / known_as / "prt_1.json", part)
+            self._put(self.storage / "part" / known_as / "prt_1.json", self.part(each))
         return self.path(session)
 
     def _put(self, path: Path, value: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scribes import SCRIBES, DatabaseScribe, Said, Scribe, talk
+from scribes import SCRIBES, DatabaseScribe, Said, Scribe, ran, talk
 
 from memoryd.memory.consolidation_prompt import SYSTEM
 from memoryd.memory.errors import TranscriptBusy, TranscriptError, TranscriptGone
@@ -306,6 +306,106 @@ def test_a_cut_transcript_is_read_up_to_the_cut(bench: Bench) -> None:
     path.write_bytes(data)
     bench.read(path)
     assert bench.kept() == words(CONVERSATION)
+
+
+# -- versions and tools ---------------------------------------------------------------------------
+
+RUNS = [CONVERSATION[0], ran(11), ran(12, failed=True), ran(13), Said("user", "and on", 14)]
+#: Looks like a token and is none; in pieces, so that no scanner trips on this file.
+TOKEN = "ghp_" + "Zx9Qw7Er" * 5
+
+
+def tools_of(bench: Bench) -> dict[str, dict[str, int]]:
+    """Which tools ran in the session, and how they ended."""
+    stored = bench.history.session(bench.adapter.name, bench.scribe.session)
+    assert stored is not None
+    return stored.tools
+
+
+def expected(bench: Bench) -> dict[str, dict[str, int]]:
+    """What ``RUNS`` come to in this form."""
+    if bench.scribe.ends is None:
+        return {}
+    well, badly = bench.scribe.ends
+    counts = {well: 2}
+    counts[badly] = counts.get(badly, 0) + 1
+    return {"Bash": counts}
+
+
+def test_the_agents_version_is_told(bench: Bench) -> None:
+    """Where its form has a place for it."""
+    bench.read(bench.scribe.write(CONVERSATION))
+
+    stored = bench.history.session(bench.adapter.name, bench.scribe.session)
+    assert stored is not None
+    assert stored.version == bench.scribe.version
+
+
+def test_what_is_no_version_is_none(bench: Bench) -> None:
+    """A secret, or anything long, in its place is not kept."""
+    for hostile in (TOKEN, "1." + "9" * 50, "1.2.3 and more", "\u202e1.2.3"):
+        bench.scribe.version = hostile
+        bench.read(bench.scribe.write(CONVERSATION))
+        stored = bench.history.session(bench.adapter.name, bench.scribe.session)
+        assert stored is not None
+        assert stored.version == ""
+
+
+def test_tools_are_counted_by_name_and_end(bench: Bench) -> None:
+    """Neither what they were given nor what they put out is kept."""
+    bench.read(bench.scribe.write(RUNS))
+
+    assert tools_of(bench) == expected(bench)
+    assert bench.kept() == words([CONVERSATION[0], RUNS[-1]])
+    path = bench.history.database.path
+    data = path.read_bytes() + Path(f"{path}-wal").read_bytes()
+    assert b"quokka" not in data and b"wombat" not in data
+
+
+def test_a_tool_is_counted_once_however_often_it_is_read(bench: Bench) -> None:
+    """In pieces, in between a call and its end, and anew."""
+    path = bench.scribe.write(RUNS)
+    end = bench.adapter.end(path, bench.scribe.session)
+    for cutoff in sorted({1, *range(0, end, max(1, end // 7)), end}):
+        bench.read(path, cutoff=cutoff)
+    assert tools_of(bench) == expected(bench)
+
+    bench.scribe.write([Said("user", "before it all", 9000), *RUNS])
+    bench.read(path)
+
+    assert tools_of(bench) == expected(bench)
+
+
+def test_a_name_that_no_tool_has_is_counted_as_another(bench: Bench) -> None:
+    """A secret in its place is not kept, nor are more names than there are tools."""
+    if bench.scribe.ends is None:
+        pytest.skip("it tells of no tools")
+    names = [TOKEN, "x" * 80, "\u202eBash", *(f"tool_{letter}" for letter in "abcdefgh" * 10)]
+    many = [ran(n, tool=f"{name}{'abcdefghij'[n % 10]}") for n, name in enumerate(names, 1)]
+    bench.read(bench.scribe.write([CONVERSATION[0], *many, ran(99, tool=TOKEN)]))
+
+    found = tools_of(bench)
+
+    assert TOKEN not in str(found) and "x" * 80 not in str(found)
+    assert sum(sum(ends.values()) for ends in found.values()) == len(many) + 1
+    assert found["other"] and len(found) <= 65
+
+
+def test_tools_that_ran_where_nothing_is_kept_are_not_counted(bench: Bench) -> None:
+    """An excluded directory."""
+    path = bench.scribe.write(RUNS)
+    ingest(
+        bench.history,
+        bench.adapter,
+        bench.adapter.name,
+        bench.scribe.session,
+        path,
+        None,
+        resolver=lambda cwd: cwd,
+        exclude=lambda cwd: True,
+    )
+
+    assert tools_of(bench) == {}
 
 
 #: An agent that has written to its database and keeps it open.

@@ -1,0 +1,141 @@
+"""Which words the session history lets go of by itself: the old, the excluded, all with no store.
+
+Words that wait to be distilled stay, however old, but where they may not be read at all. Bounded:
+what is more than ``LIMIT`` messages waits for the next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from memoryd.jobs.forgetting import Forgetter
+from memoryd.jobs.job import Job
+from memoryd.jobs.sessions import has_open_job
+from memoryd.jobs.workplace import Workplace
+from memoryd.memory.config import load_project
+from memoryd.memory.errors import ConfigError, LeaseLost
+from memoryd.memory.log import logger
+from memoryd.memory.projects import Resolver, excluded
+from memoryd.sessions.stripping import Named, Stripper
+
+DAY_MS = 24 * 3600 * 1000
+#: Parts of messages that one pass strips, about: it shares its thread with other duties.
+LIMIT = 20_000
+_ALL = 2**63 - 1
+
+
+def let_go(place: Workplace) -> int:
+    """One pass; how many parts of messages lost their words."""
+    found = _Pass(place)
+    Forgetter(place.home, place.config, place.environ, place.ledger, place.history).resume()
+    for step in (found.old, found.excluded, found.unlisted, found.unstored):
+        step()
+    if found.stripped:
+        found.stripper.settle()
+        logger().info("words.stripped", messages=found.stripped)
+    return found.stripped
+
+
+def keep_nothing(place: Workplace, job: Job) -> None:
+    """With ``store = false`` nothing of a session stays when its job ends.
+
+    Called before that, while the job holds the session: else another attempt could be reading the
+    words that go. Raises ``LeaseLost``.
+    """
+    if place.config.sessions.store:
+        return
+    if not place.ledger.heartbeat(job):
+        raise LeaseLost(f"attempt {job.attempt} of job {job.id} lost its lease")
+    stripper = Stripper(place.history.database)
+    seq = place.ledger.cursor(job.agent, job.session)
+    if stripper.keep_nothing(job.agent, job.session, seq):
+        stripper.settle()
+
+
+@dataclass
+class _Pass:
+    place: Workplace
+    stripped: int = 0
+
+    @cached_property
+    def stripper(self) -> Stripper:
+        return Stripper(self.place.history.database)
+
+    @cached_property
+    def _resolver(self) -> Resolver:
+        return Resolver(self.place.home, self.place.config.projects.worktrees)
+
+    def old(self) -> None:
+        """What was said longer ago than ``keep_days`` and is distilled, or never can be."""
+        days = self.place.config.sessions.keep_days
+        if not days:
+            return
+        before = self.place.clock.now_ms() - days * DAY_MS
+
+        def strip(one: Named) -> int:
+            rollout = self.place.ledger.records.rollout(one.agent, one.session)
+            never = rollout is not None and rollout.excluded is not None
+            seq = _ALL if never else self.place.ledger.cursor(one.agent, one.session)
+            return self.stripper.up_to(one, seq, before)
+
+        self._each(self.stripper.old(before), strip)
+
+    def excluded(self) -> None:
+        """What was said in a directory that is excluded by now."""
+        known: dict[str, bool] = {}
+        for one, cwd in self.stripper.places():
+            if self.stripped >= LIMIT:
+                return
+            where = cwd or self._started_in(one)
+            if where not in known:
+                known[where] = self._is_excluded(where)
+            if known[where]:
+                self.stripped += self.stripper.said_in(one, cwd)
+
+    def unlisted(self) -> None:
+        """All of the agents that are not to be read any more; what a job is to read stays."""
+        agents = self.place.config.sessions.agents
+        if agents:
+            gone = [one for one in self.stripper.keeping() if one.agent not in agents]
+            self._each(gone, lambda one: 0 if self._is_open(one) else self._strip_all(one))
+
+    def unstored(self) -> None:
+        """With ``store = false``: of jobs that failed, and from when words were kept."""
+        if not self.place.config.sessions.store:
+            self._each(self.stripper.keeping(), self._keep_nothing)
+
+    def _each(self, sessions: list[Named], strip: Callable[[Named], int]) -> None:
+        for one in sessions:
+            if self.stripped >= LIMIT:
+                return
+            self.stripped += strip(one)
+
+    def _strip_all(self, one: Named) -> int:
+        return self.stripper.up_to(one, _ALL)
+
+    def _keep_nothing(self, one: Named) -> int:
+        if self._is_open(one):
+            return 0
+        seq = self.place.ledger.cursor(one.agent, one.session)
+        return self.stripper.keep_nothing(one.agent, one.session, seq)
+
+    def _is_open(self, one: Named) -> bool:
+        return has_open_job(self.place.ledger, one.agent, one.session)
+
+    def _started_in(self, one: Named) -> str:
+        rollout = self.place.ledger.records.rollout(one.agent, one.session)
+        return rollout.cwd if rollout is not None else ""
+
+    def _is_excluded(self, cwd: str) -> bool:
+        """As distilling decides it; a project whose own file cannot be read decides nothing."""
+        if not cwd:
+            return False
+        project = self._resolver.resolve(cwd)
+        try:
+            globs = load_project(Path(project.path), self.place.config).privacy.exclude
+        except ConfigError:
+            globs = self.place.config.privacy.exclude
+        return excluded(cwd, globs) or excluded(project.path, globs)

@@ -1,0 +1,200 @@
+"""``memoryd sessions``, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from processes import PNPM, TABS, World
+
+PLAIN = "What does the parser of the importer do with a heron?"
+
+
+def read(world: World, *said: str, session: str = "s-1") -> Path:
+    """Have a session distilled."""
+    transcript = world.claude(*said, session=session)
+    words = ("enqueue", "finalize", "--agent", "claude-code", "--transcript", str(transcript))
+    world.answer(*words, "--wait")
+    return transcript
+
+
+def files_with(world: World, word: str) -> list[str]:
+    """The files of the home that hold the word."""
+    found = [path for path in world.home.root.rglob("*") if path.is_file()]
+    return [path.name for path in found if word.encode() in path.read_bytes()]
+
+
+def test_a_session_is_listed_and_shown(world: World) -> None:
+    """In text and in JSON, by any piece of its id that is unique."""
+    read(world, f"{TABS}\nand more", PLAIN)
+
+    (listed,) = world.answer("sessions", "list")["sessions"]
+    shown = world.answer("sessions", "show", "claude-code/s-", "--limit", "2")
+    text = world.run("sessions", "list").stdout
+    told = world.run("sessions", "show", "1").stdout
+
+    assert (listed["agent"], listed["session"], listed["state"]) == (
+        "claude-code",
+        "s-1",
+        "distilled",
+    )
+    assert (listed["messages"], listed["user_messages"], listed["first"]) == (4, 2, TABS)
+    assert listed["version"] == "2.1.230"
+    assert TABS in text and "and more" not in text and "distilled" in text
+    assert shown["said"][0]["text"] == f"{TABS}\nand more"
+    assert (len(shown["said"]), shown["next_after"], shown["messages_kept"]) == (2, 2, 4)
+    assert [job["outcome"] for job in shown["jobs"]] == ["notes.written"]
+    assert len(shown["notes"]) == 1
+    assert "heron" in told and "claude-code 2.1.230 s-1" in told
+    tail = world.answer("sessions", "show", "s-1", "--tail", "1")["said"]
+    assert [line["seq"] for line in tail] == [4]
+
+
+def test_sessions_are_chosen_by_project_and_agent(world: World) -> None:
+    """And an empty home says that nothing was read."""
+    assert world.run("sessions", "list").stdout == "no session was read yet\n"
+    read(world, TABS)
+
+    assert len(world.answer("sessions", "list", "--project", ".")["sessions"]) == 1
+    assert world.answer("sessions", "list", "--project", "/")["sessions"] == []
+    assert world.answer("sessions", "list", "--agent", "codex")["sessions"] == []
+
+
+@pytest.mark.parametrize("command", ["show", "forget"])
+def test_a_name_that_fits_none_or_several_is_refused(world: World, command: str) -> None:
+    """With what to type instead."""
+    read(world, TABS, session="s-1")
+    read(world, PNPM, session="s-2")
+
+    none = world.run("sessions", command, "nothing")
+    both = world.run("sessions", command, "s-")
+    wild = world.run("sessions", command, "%")
+
+    assert (none.returncode, both.returncode, wild.returncode) == (1, 1, 1)
+    assert "no session is called 'nothing'" in none.stderr and "sessions list" in none.stderr
+    assert "claude-code/s-2, claude-code/s-1" in both.stderr
+    assert "no session is called '%'" in wild.stderr
+
+
+def test_a_forgotten_session_is_gone_and_its_notes_are_named(world: World) -> None:
+    """They stay, with the command that forgets them."""
+    read(world, TABS, PLAIN)
+    assert files_with(world, "heron")
+
+    done = world.answer("sessions", "forget", "s-1")
+    text = world.run("sessions", "forget", "s-1").stdout
+
+    assert [each["messages"] for each in done["forgotten"]] == [4]
+    (note,) = done["notes"]
+    assert f"memoryd memory forget {note['path'].removesuffix('.md')} --project" in text
+    assert files_with(world, "heron") == []
+    assert len(world.notes()) == 1
+    (listed,) = world.answer("sessions", "list")["sessions"]
+    assert (listed["state"], listed["first"]) == ("forgotten", "")
+    assert "not kept any more" in world.run("sessions", "show", "s-1").stdout
+    asked = ("enqueue", "finalize", "--agent", "claude-code", "--session", "s-1")
+    assert "session.forgotten" in world.run(*asked).stderr
+
+
+def test_its_notes_are_forgotten_with_it(world: World) -> None:
+    """With tombstones: another session that says the same is not learned."""
+    read(world, TABS, PLAIN)
+
+    done = world.answer("sessions", "forget", "s-1", "--notes")
+
+    (gone,) = done["notes_forgotten"]
+    assert done["notes"] == [] and world.notes() == {}
+    read(world, TABS, session="s-2")
+    assert world.notes() == {}
+    world.answer("memory", "undo", gone["undo"][-8:])
+    assert len(world.notes()) == 1
+
+
+def test_words_go_with_a_pass_over_the_home(world: World) -> None:
+    """Those of last January, once a home keeps them for a day; the session is still listed."""
+    read(world, TABS, PLAIN)
+    world.configure("[sessions]\nkeep_days = 1\n")
+
+    world.run("run", "--once")
+
+    assert files_with(world, "heron") == []
+    (listed,) = world.answer("sessions", "list")["sessions"]
+    assert (listed["state"], listed["messages"]) == ("distilled", 4)
+    assert world.answer("sessions", "show", "s-1")["messages_kept"] == 0
+
+
+def test_many_are_shown_before_they_are_forgotten(world: World) -> None:
+    """By agent, project and age; without --yes nothing happens."""
+    read(world, TABS, session="s-1")
+    read(world, PNPM, session="s-2")
+
+    seen = world.run("sessions", "forget", "--older-than", "1")
+    none = world.answer("sessions", "forget", "--before", "2026-01-05")
+    assert "nothing was forgotten; --yes forgets these 2 sessions" in seen.stdout
+    assert (none["sessions"], none["done"]) == ([], False)
+    assert world.answer("sessions", "forget", "--agent", "claude-code")["done"] is False
+    assert len(world.answer("sessions", "show", "s-1")["said"]) == 2
+
+    done = world.answer("sessions", "forget", "--project", ".", "--yes")
+
+    assert len(done["forgotten"]) == 2
+    assert world.answer("sessions", "forget", "--project", ".")["sessions"] == []
+
+
+def test_what_is_to_be_forgotten_must_be_said(world: World) -> None:
+    """Either sessions or what to find them by."""
+    for words in ((), ("s-1", "--agent", "codex"), ("--yes",)):
+        done = world.run("sessions", "forget", *words)
+        assert (done.returncode, "say which" in done.stderr) == (2, True)
+
+
+def test_a_session_that_was_never_read_can_be_forgotten(world: World) -> None:
+    """By its agent and whole id."""
+    transcript = world.claude(TABS, session="s-7")
+
+    done = world.answer("sessions", "forget", "claude-code/s-7")
+    world.hook(transcript, "s-7")
+    world.run("run", "--once")
+
+    assert done["forgotten"][0]["read"] is True
+    assert world.jobs() == []
+
+
+def test_what_was_skipped_is_told_by_agent_and_version(world: World) -> None:
+    """What memoryd does not know apart from what it leaves out on purpose."""
+    transcript = world.claude(TABS)
+    lines = [{"type": "novelty"}] * 30 + [{"type": "progress"}] * 3
+    with transcript.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+        file.write("no json\n")
+    words = ("enqueue", "finalize", "--agent", "claude-code", "--transcript", str(transcript))
+    world.answer(*words, "--wait")
+
+    (one,) = world.answer("sessions", "doctor")["agents"]
+    text = world.run("sessions", "doctor").stdout
+    found = [each["code"] for each in world.answer("doctor")["findings"]]
+
+    assert (one["agent"], one["version"], one["sessions"]) == ("claude-code", "2.1.230", 1)
+    assert (one["known"], one["unknown"], one["bad_lines"]) == (
+        {"progress": 3},
+        {"novelty": 30},
+        1,
+    )
+    assert one["read_worse"] is True
+    assert "of unknown type: 30 novelty" in text and "than before" in text
+    assert "transcripts.unknown" in found
+    transcript.unlink()
+    assert world.answer("sessions", "doctor")["agents"][0]["gone"] == 1
+
+
+def test_a_database_that_cannot_be_read_is_named(world: World) -> None:
+    """With its agent; the others are read."""
+    path = Path(world.environ["HOME"]) / ".hermes" / "state.db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(os.urandom(4096))
+
+    (one,) = world.answer("sessions", "doctor")["unreadable"]
+
+    assert one["agent"] == "hermes" and "state.db" in one["reason"]
