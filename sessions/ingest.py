@@ -219,7 +219,8 @@ class _Run:
         if not stored.state or not opened.holds(stored.position, stored.head, stored.tail):
             state = self._adapter.start(self._session, self._transcript)
             # A transcript cut at its beginning must not make a call of ours of a person's session.
-            state.first = msgspec.json.decode(stored.state, type=State).first
+            if stored.state:
+                state.first = msgspec.json.decode(stored.state, type=State).first
             return _Place(state, reading=stored.reading + 1)
         return _Place(
             msgspec.json.decode(stored.state, type=State),

@@ -176,6 +176,22 @@ def test_forgetting_a_fork_leaves_its_origin_whole(rollouts: Reader, stripper: S
     assert forks_of(rollouts.history, "codex", "s0") == [("codex", "s1")]
 
 
+def test_a_fork_forgotten_before_its_origin_is_read_leaves_that_whole(
+    rollouts: Reader, stripper: Stripper
+) -> None:
+    """What both begin with is the origin's too, and nobody asked to forget that."""
+    meta = rollout("session_meta", {"id": "s1", "forked_from_id": "s0"})
+    rollouts.write(meta, codex("user", WORDS), codex("user", "mine"))
+    rollouts.read()
+    stripper.forget("codex", "s1")
+    about = rollout("session_meta", {"id": "s0"})
+    rollouts.write(about, codex("user", WORDS), codex("user", "later"), name="s0")
+
+    rollouts.read("s0")
+
+    assert rollouts.texts("s0") == [WORDS, "later"]
+
+
 def test_forgetting_twice_is_forgetting_once(reader: Reader, stripper: Stripper) -> None:
     """And a session that never was can be forgotten."""
     reader.write(claude("user", WORDS, one(1)))
@@ -205,6 +221,18 @@ def test_a_stripped_transcript_read_again_adds_nothing(reader: Reader) -> None:
         reader.read()
 
     assert reader.texts() == ["new", "older"]
+
+
+def test_a_stripped_message_that_its_agent_writes_anew_stays_stripped(reader: Reader) -> None:
+    """Its newest words count only while the older ones are kept."""
+    reader.write(claude("user", "old words", one(1)))
+    reader.read()
+    strip_all(reader.history, "claude-code", "s1")
+    reader.write(claude("user", "first", one(2)), claude("user", "new words", one(1)))
+
+    reader.read()
+
+    assert reader.texts() == ["first"]
 
 
 def test_a_stripped_rollout_without_ids_read_again_adds_nothing(rollouts: Reader) -> None:
