@@ -114,7 +114,8 @@ def _preview(place: Opened, chosen: Sequence[Name], as_json: bool) -> None:
         lines.append(f"{agent}/{session}: {said}")
     if len(chosen) > _LISTED:
         lines.append(f"and {len(chosen) - _LISTED} more")
-    told = f"nothing was forgotten; --yes forgets these {len(chosen)} sessions"
+    those = "this session" if len(chosen) == 1 else f"these {len(chosen)} sessions"
+    told = f"nothing was forgotten; --yes forgets {those}"
     lines.append(told if chosen else "no session is meant")
     values: dict[str, Any] = {
         "sessions": [{"agent": agent, "session": session} for agent, session in chosen],

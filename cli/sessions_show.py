@@ -42,7 +42,8 @@ def show(session: str, limit: int, after: int, tail: int | None, home: Home, as_
         lines = page(place.history, agent, name, count, after=after, tail=tail is not None)
     values["said"] = [asdict(line) for line in lines]
     last = lines[-1].seq if lines else after
-    values["next_after"] = last if tail is None and last < values["last_seq"] else None
+    more = bool(lines) and tail is None and last < values["last_seq"]
+    values["next_after"] = last if more else None
     say(values, "\n".join((*_lines(values), *_said(lines), *_more(values))), as_json)
 
 
@@ -86,7 +87,7 @@ def _lines(one: dict[str, Any]) -> Iterator[str]:
     for key in one["projects"]:
         yield f"project    {key}"
     kept = one["messages_kept"]
-    gone = f", the words of {kept} are kept" if kept < one["messages"] else ""
+    gone = f", the words of {kept or 'none'} are kept" if kept < one["messages"] else ""
     yield f"said       {one['messages']} messages, {one['user_messages']} of a person{gone}"
     if one["tools"]:
         yield "tools      " + ", ".join(_tool(*each) for each in sorted(one["tools"].items()))
