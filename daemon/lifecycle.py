@@ -28,8 +28,8 @@ from memoryd.jobs.daily import check_stores
 from memoryd.jobs.doorbell import Doorbell
 from memoryd.jobs.endings import Endings
 from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.report import report
-from memoryd.jobs.retention import let_go
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker

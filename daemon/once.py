@@ -14,7 +14,7 @@ from memoryd.daemon.lifecycle import lock_home
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.discovery import discover
 from memoryd.jobs.keeper import LeaseKeeper
-from memoryd.jobs.retention import let_go
+from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker

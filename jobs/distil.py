@@ -18,9 +18,9 @@ from memoryd.jobs.control import GiveBack, Snooze
 from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.letting_go import keep_nothing
 from memoryd.jobs.reading import read_slice, slice_of
 from memoryd.jobs.records import KeptCandidate, Rollout
-from memoryd.jobs.retention import keep_nothing
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams

@@ -9,7 +9,7 @@ import pytest
 from world import NOTHING, Transcript, World, answer, fact
 
 from memoryd.jobs.forgetting import Forgetter, Forgotten
-from memoryd.jobs.retention import let_go
+from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.reviewing import waiting
 from memoryd.jobs.sessions import notes_of
 from memoryd.memory import seams

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from world import DAY, NOTHING, Transcript, World, answer, fact
 
-from memoryd.jobs import retention
-from memoryd.jobs.retention import let_go
+from memoryd.jobs import letting_go
+from memoryd.jobs.letting_go import let_go
 from memoryd.memory import seams
 from memoryd.memory.config import (
     Config,
@@ -114,7 +114,7 @@ def test_a_pass_is_bounded(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It shares its thread: the rest goes with the next ones."""
-    monkeypatch.setattr(retention, "LIMIT", 1)
+    monkeypatch.setattr(letting_go, "LIMIT", 1)
     world = World(tmp_path, clock, [NOTHING] * 3, config=config(keep_days=1))
     for session in ("s1", "s2", "s3"):
         world.finalize(world.transcript(session).user(f"{WORD} {session}"))
