@@ -86,8 +86,62 @@ _SECOND = (
     "create index citation_session on citation (session_id)",
 )
 
+#: Full text (``sessions/index.py``). Whoever adds, changes or deletes a message need not think of
+#: it: the triggers note what is not indexed yet, and where words are left behind that nobody took
+#: out of the index first, they have it made anew (``version`` 0).
+_FOURTH = (
+    "create table unindexed (message_id integer primary key)",
+    """
+    create table indexed (
+        place integer primary key,
+        message_id integer not null unique,
+        scope integer not null
+    )
+    """,
+    """
+    create table scope (
+        project text not null,
+        number integer not null,
+        primary key (project, number)
+    ) without rowid
+    """,
+    "create table full_text (version integer not null, purge integer not null)",
+    "insert into full_text values (0, 0)",
+    "insert into unindexed select id from message where text <> ''",
+    """
+    create trigger message_said after insert on message when new.text <> '' begin
+        insert or ignore into unindexed values (new.id);
+    end
+    """,
+    """
+    create trigger message_gone after delete on message begin
+        delete from unindexed where message_id = old.id;
+        update full_text set version = 0
+        where exists (select 1 from indexed where message_id = old.id);
+        delete from indexed where message_id = old.id;
+    end
+    """,
+    """
+    create trigger message_reworded after update of text on message when old.text <> new.text begin
+        delete from unindexed where message_id = old.id;
+        update full_text set version = 0
+        where exists (select 1 from indexed where message_id = old.id);
+        delete from indexed where message_id = old.id;
+        insert into unindexed select new.id where new.text <> '';
+    end
+    """,
+    # What is indexed under the number of one project is found under another's name from now on.
+    """
+    create trigger message_moved after update of project on message
+    when old.project <> new.project begin
+        insert or ignore into scope
+        select new.project, number from scope where project = old.project;
+    end
+    """,
+)
+
 #: The statements of each step to the present tables, applied in order; never changed once released.
-MIGRATIONS = (_FIRST, _SECOND)
+MIGRATIONS = (_FIRST, _SECOND, _FOURTH)
 #: ``pragma user_version`` of a database these statements fit.
 SCHEMA_VERSION = len(MIGRATIONS)
 
@@ -187,6 +241,8 @@ ROLL_BACK = """
     update message set state = 'rolled_back'
     where session_id = ? and seq >= ? and reading = ? and state = 'live'
 """
+
+MESSAGE_IDS = "select id from message where session_id = ?"
 
 DROP_MESSAGES = "delete from message where session_id = ?"
 
