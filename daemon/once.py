@@ -13,6 +13,7 @@ from memoryd.daemon.client import Client
 from memoryd.daemon.lifecycle import lock_home
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.discovery import discover
+from memoryd.jobs.indexing import index_some
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.usage import follow_edits
@@ -114,6 +115,7 @@ def _work(place: Workplace, only: str | None) -> int:
     finally:
         keeper.stop()
     if only is None:
+        index_some(place)
         _commit_edits(place)
         ledger.prune(place.config.queue.keep_finished)
         ledger.usage.prune()

@@ -75,6 +75,10 @@ _NEAR = """
     where session_id = ? and seq {side} ? and state = 'live' and text <> '' order by seq {order}
     limit ?
 """
+_LIKE = """
+    select distinct session from session where substr(session, 1, length(:named)) = :named
+    order by session limit 4
+"""
 _BEFORE = _NEAR.format(side="<=", order="desc")
 _AFTER = _NEAR.format(side=">", order="asc")
 
@@ -101,7 +105,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Hit:
-    """A message that was found; ``excerpt`` is what of it stands around the words, on one line."""
+    """A message that was found.
+
+    ``excerpt`` is what of it stands around the words, on one line; ``share`` how much of what was
+    looked for it has, from 0 to 1: a rare word is more of it than a common one.
+    """
 
     agent: str
     session: str
@@ -112,6 +120,7 @@ class Hit:
     cwd: str
     project: str
     excerpt: str
+    share: float
     #: Row ids, for those who look further.
     message_id: int = field(repr=False)
     session_id: int = field(repr=False)
@@ -205,10 +214,17 @@ class Search:
             return Answer((), (), True, False, waiting)
         with self._database.reading() as cursor:
             found = _Finding(cursor, query, wanted)
-            rows, all_words, capped = found.best()
-            hits = tuple(found.hit(row) for row in rows)
+            best, all_words, capped = found.best()
+            hits = tuple(found.hit(*each) for each in best)
         words = tuple(term.typed for term in wanted)
         return Answer(hits, words, all_words, capped, waiting)
+
+    def sessions_like(self, named: str) -> list[str]:
+        """The session of this id, or else those whose ids begin so, at most a few."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute(_LIKE, {"named": named}).fetchall()
+        ids = [session for (session,) in rows]
+        return [named] if named in ids else ids
 
     def around(self, hit: Hit, count: int) -> list[Near]:
         """The ``count`` live messages before a hit in its session, the hit, and ``count`` after."""
@@ -224,7 +240,7 @@ class Search:
         """
         with self._database.reading() as cursor:
             found = _Finding(cursor, query, [])
-            return tuple(found.hit(row) for row in found.candidates([], query.limit))
+            return tuple(found.hit(row, 1.0) for row in found.candidates([], query.limit))
 
 
 class _Finding:
@@ -236,23 +252,26 @@ class _Finding:
         self._wanted = wanted
         self._where = _where(cursor, query)
 
-    def best(self) -> tuple[list[_Row], bool, bool]:
-        """The best candidates, whether they have all words, whether only the newest were ranked."""
+    def best(self) -> tuple[list[tuple[_Row, float]], bool, bool]:
+        """The best candidates with their shares.
+
+        And whether they have all words, and whether only the newest were ranked.
+        """
         rows = self.candidates([term.match() for term in self._wanted], RANKED)
         if rows:
             ranked = _Ranking(self._wanted, rows, self._weights()).best(self._query.limit)
-            return ranked, True, len(rows) == RANKED
+            return [(row, 1.0) for row in ranked], True, len(rows) == RANKED
         single = [term for each in self._wanted for term in each.single()][:WORDS]
         if len(single) == 1:
             return [], True, False
         return self._most(single), False, False
 
-    def hit(self, row: _Row) -> Hit:
+    def hit(self, row: _Row, share: float) -> Hit:
         """All about one of them."""
         found = self._cursor.execute(_HIT, (row.message_id,)).fetchone()
         agent, session, kind, seq, role, text, at_ms, cwd, project, *ids = found
         said = excerpt(text, self._wanted)
-        return Hit(agent, session, kind, seq, role, at_ms, cwd, project, said, *ids)
+        return Hit(agent, session, kind, seq, role, at_ms, cwd, project, said, share, *ids)
 
     def candidates(self, wanted: Iterable[str], limit: int) -> list[_Row]:
         """The newest ``limit`` live messages that hold all of ``wanted``."""
@@ -272,7 +291,7 @@ class _Finding:
             return [1.0]
         return [_weight(len(self._places(term, WEIGHED))) for term in self._wanted]
 
-    def _most(self, wanted: list[Term]) -> list[_Row]:
+    def _most(self, wanted: list[Term]) -> list[tuple[_Row, float]]:
         """Those that have most of the words; the sessions that have most come first."""
         having: dict[int, float] = {}
         weights = []
@@ -288,13 +307,15 @@ class _Finding:
         for row, each in zip(rows, held, strict=True):
             in_session.setdefault(row.session_id, set()).update(each)
 
-        def worth(at: int) -> tuple[float, float, int]:
-            session = in_session[rows[at].session_id]
-            whole, own = (sum(weights[word] for word in words) for words in (session, held[at]))
-            return whole, own, rows[at].place
+        def share(words: Iterable[int]) -> float:
+            return sum(weights[word] for word in words) / sum(weights)
 
-        best = heapq.nlargest(self._query.limit, range(len(rows)), key=worth)
-        return [rows[at] for at in best if held[at]]
+        found = [(row, share(each)) for row, each in zip(rows, held, strict=True) if each]
+        return heapq.nlargest(
+            self._query.limit,
+            found,
+            key=lambda hit: (share(in_session[hit[0].session_id]), hit[1], hit[0].place),
+        )
 
     def _at(self, place: int) -> list[_Row]:
         statement = _AT.format(only=self._where.only)

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 #: Of this rule; an index that was made by another is made anew.
 VERSION = 1
@@ -140,7 +141,7 @@ def _take(found: list[str], words: list[str], parts: list[str]) -> None:
         if token.isascii():
             _take_ascii([token], words, parts)
         elif _PAIRED_RUN.match(token):
-            words += [one + other for one, other in zip(token, token[1:], strict=False)]
+            words += [one + other for one, other in pairwise(token)]
             words.append(token[-1])
         else:
             words.append(token[:TOKEN_CHARACTERS])
@@ -161,7 +162,7 @@ def _inside(token: str) -> list[str]:
 
 
 def _bare(token: str) -> list[str]:
-    """An Arabic word, folded, without what is written together with it: first ``and``, then the article."""
+    """An Arabic word, folded, without the ``and`` written together with it, then the article."""
     split = _ARABIC_WORD.match(token)
     assert split is not None
     conjunction, article, bare = split.groups()
