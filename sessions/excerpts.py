@@ -18,7 +18,8 @@ _MARKS = 200
 
 #: Control characters, and those that turn a line around or are not seen.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
-_RUN = re.compile(r"\w+")
+#: A word with its accents and vowel signs.
+_RUN = re.compile("[\\w\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
 
 
 def one_line(text: str) -> str:

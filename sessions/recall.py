@@ -84,7 +84,7 @@ _SAYING_NOTHING = frozenset(
     has have he her him his how i if in into is it its last leave left let me my no not now of off
     on or our please previous remember said same say session sessions settle settled she should so
     still than that the their them then there these they this those time to too us was we were what
-    when where whether which who why will with would you your
+    when where whether which who why will with would you your d ll m re s t ve
     هل تذكر تتذكر اتذكر ماذا ما الذي علي قررنا اتفقنا قلنا قلت اخر مره المره الماضيه السابقه
     الاخيره اكمل لنكمل نكمل تابع لنتابع من حيث ناقشنا تحدثنا تكلمنا عن في الي هذا هذه كان كنا شو
     ان انا نحن بخصوص بشان حول
@@ -164,8 +164,7 @@ def _looked_for(prompt: str) -> list[Term]:
     return [
         term
         for term in terms(prompt[:PROMPT_CHARACTERS])
-        if len(term.phrases[0]) > 1 or term.phrases[0][0] not in _SAYING_NOTHING
-        if not {*term.phrases[0]} <= _SAYING_NOTHING
+        if not _SAYING_NOTHING.issuperset(term.phrases[0])
     ]
 
 

@@ -328,6 +328,19 @@ def test_an_excerpt_is_one_clean_line_around_the_words(past: Past) -> None:
     assert excerpt.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("المفتاح", "مِفتاحَ الواجهة"), ("cafe", "the Café"), ("getUserName", "get_user_name")],
+)
+def test_an_excerpt_shows_a_word_that_is_written_otherwise(
+    past: Past, query: str, shown: str
+) -> None:
+    """The one the search found."""
+    past.say(f"{'before ' * 200}{shown} {'after ' * 200}")
+
+    assert shown in past.find(query)[0]
+
+
 # -- how the index is kept up --------------------------------------------------------------------
 
 
