@@ -2,10 +2,11 @@
 
 A text becomes two rows of tokens. ``words`` holds it in order: caseless, without accents and Arabic
 vowel signs, Arabic letters that people write for one another as one. Scripts without spaces become
-overlapping pairs and the last character alone, so that any two characters, and any one, are found.
+overlapping pairs and the last character alone, so that any two characters or more are found.
 ``parts`` holds what stands inside a word: ``user`` in ``getUserName``, ``1.2`` in ``v1.2.3``, an
-Arabic word without its article. Names in ``snake_case``, ``kebab-case``, dots or slashes need none:
-they are rows of words, and looked for as such. Everything is linear in the text, whatever it holds.
+Arabic word without its article, each character of the scripts without spaces. Names in
+``snake_case``, ``kebab-case``, dots or slashes need none: they are rows of words, and looked for as
+such. Everything is linear in the text, whatever it holds.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 
 #: Of this rule; an index that was made by another is made anew.
 VERSION = 1
 #: A longer word is known by its beginning.
 TOKEN_CHARACTERS = 64
+#: A last ``*`` counts this often in a query: each is looked up as all the words it stands for.
+_BEGINNINGS = 3
+#: Of a phrase as many tokens are looked for; what has these in a row has the rest.
+PHRASE_TOKENS = 64
 #: A word with more humps and numbers than this is no name but an encoding.
 _PARTS = 8
 
@@ -137,16 +142,19 @@ def _take_ascii(found: list[str], words: list[str], parts: list[str]) -> None:
 
 
 def _take(found: list[str], words: list[str], parts: list[str]) -> None:
+    characters: set[str] = set()
     for token in found:
         if token.isascii():
             _take_ascii([token], words, parts)
         elif _PAIRED_RUN.match(token):
             words += [one + other for one, other in pairwise(token)]
             words.append(token[-1])
+            characters.update(token)
         else:
             words.append(token[:TOKEN_CHARACTERS])
             if "\u0621" <= token[0] <= "\u064a":
                 parts += _bare(token)
+    parts += sorted(characters)
 
 
 def _number(token: str) -> str:
@@ -212,16 +220,22 @@ class Term:
 def terms(query: str) -> list[Term]:
     """What a person looks for who types ``query``: each word, name or ``"quoted phrase"``, once.
 
-    A last ``*`` after three letters or more stands for whatever ends the word. Nothing else means
-    anything but itself; a quotation mark without its second is passed over.
+    A last ``*`` after three letters or more stands for whatever ends the word, three times in a
+    query. Nothing else means anything but itself; a quotation mark without its second is passed
+    over.
     """
     pieces = _QUOTES.sub('"', query).split('"')
     found: dict[tuple[object, ...], Term] = {}
+    beginnings = 0
     for at, piece in enumerate(pieces):
         quoted = at % 2 == 1 and at < len(pieces) - 1
         for term in [_quoted(piece)] if quoted else _typed(piece):
-            if term is not None:
-                found.setdefault((term.phrases, term.begins), term)
+            if term is None:
+                continue
+            beginnings += term.begins
+            if beginnings > _BEGINNINGS:
+                term = replace(term, begins=False)
+            found.setdefault((term.phrases, term.begins), term)
     return list(found.values())
 
 
@@ -229,7 +243,7 @@ def _quoted(piece: str) -> Term | None:
     tokens = _looked_for(piece)
     if not tokens:
         return None
-    return Term(" ".join(piece.split()), (tuple(tokens),), _is_one_of_a_pair(tokens))
+    return Term(" ".join(piece.split()), (tuple(tokens),), _may_begin_a_pair(tokens))
 
 
 def _typed(piece: str) -> Iterator[Term]:
@@ -241,7 +255,7 @@ def _typed(piece: str) -> Iterator[Term]:
             continue
         begins = piece[run.end() : run.end() + 1] == "*" and len(tokens[-1]) > 2
         phrases = {tuple(tokens): None, **dict.fromkeys(_alternatives(typed, tokens))}
-        yield Term(typed, tuple(phrases), begins or _is_one_of_a_pair(tokens))
+        yield Term(typed, tuple(phrases), begins or _may_begin_a_pair(tokens))
 
 
 def _looked_for(text: str) -> list[str]:
@@ -251,18 +265,20 @@ def _looked_for(text: str) -> list[str]:
         pair = words[-2]
         if len(pair) == 2 and _PAIRED_RUN.match(pair) and pair[1] == words[-1]:
             words.pop()
-    return words
+    return words[:PHRASE_TOKENS]
 
 
-def _is_one_of_a_pair(tokens: list[str]) -> bool:
-    return len(tokens[-1]) == 1 and bool(_PAIRED_RUN.match(tokens[-1]))
+def _may_begin_a_pair(tokens: list[str]) -> bool:
+    """Whether a phrase ends in a character that a text may have in a pair; alone it is a part."""
+    return len(tokens) > 1 and len(tokens[-1]) == 1 and bool(_PAIRED_RUN.match(tokens[-1]))
 
 
 def _alternatives(typed: str, tokens: list[str]) -> Iterator[tuple[str, ...]]:
     """Other ways in which the same name or word may stand in a text."""
     words = _ASCII_WORD.findall(typed)
     if any(map(_humps, words)):
-        yield tuple(part for word in words for part in _humps(word) or [word.lower()])
+        parts = (part for word in words for part in _humps(word) or [word.lower()])
+        yield tuple(islice(parts, PHRASE_TOKENS))
     if len(tokens) == 1 and "\u0621" <= tokens[0][0] <= "\u064a":
         for bare in _bare(tokens[0]):
             yield (bare,)

@@ -369,7 +369,7 @@ def snapshot(world: World) -> dict[str, object]:
 
 
 def rows(world: World) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of the ledger and the session history, by table; not the full text, a derived one."""
+    """Every row of the ledger and the session history, by table, but for the full-text index."""
     import sqlite3
 
     found = {}
