@@ -15,9 +15,8 @@ from said_before import DAY_MS, Past
 
 from memoryd.memory import seams
 from memoryd.memory.testing import FakeClock
+from memoryd.sessions import finding, schema
 from memoryd.sessions import index as index_module
-from memoryd.sessions import schema
-from memoryd.sessions import search as search_module
 from memoryd.sessions.database import Database
 from memoryd.sessions.excerpts import EXCERPT_CHARACTERS
 from memoryd.sessions.history import History
@@ -170,7 +169,7 @@ def test_a_common_word_is_ranked_among_its_newest_hits(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best of them first, what is older not at all, and the answer says so."""
-    monkeypatch.setattr(search_module, "RANKED", 4)
+    monkeypatch.setattr(finding, "RANKED", 4)
     past.say("pnpm pnpm pnpm", "pnpm pnpm", *(f"pnpm for one thing {n}" for n in range(3)), at_ms=1)
 
     answer = past.answer("pnpm")
@@ -183,7 +182,7 @@ def test_what_was_taken_back_takes_no_place_among_the_newest(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest that count are those that can be found."""
-    monkeypatch.setattr(search_module, "RANKED", 2)
+    monkeypatch.setattr(finding, "RANKED", 2)
     past.say("pnpm stays", at_ms=1)
     past.say(*(f"pnpm {n}" for n in range(5)), session="s2", at_ms=DAY_MS)
     past.record(RollBack(5), session="s2")
