@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoryd.memory.errors import HistoryError
-from memoryd.memory.files import FILE_MODE, make_directory
+from memoryd.memory.files import FILE_MODE, make_database_file, make_directory
 from memoryd.sessions import schema
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ class Database:
 
         try:
             make_directory(self.path.parent)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-            os.fchmod(descriptor, FILE_MODE)
-            os.close(descriptor)
+            make_database_file(self.path)
+            self.path.chmod(FILE_MODE)
         except OSError as error:
             raise HistoryError(
                 f"the session history {self.path} cannot be opened: {error.strerror}",
