@@ -153,6 +153,8 @@ def test_only_the_projects_other_root_sessions_are_told_of(past: Past) -> None:
     past.say("webhook signature here", session="s1")
     past.say("webhook signature asked", session="active")
     past.say("webhook signature elsewhere", session="s3", project="other")
+    past.say("webhook signature below", session="s4")
+    past.ask("update session set kind = 'child' where session = 's4'")
 
     found = recalled(past, PROMPT, active="active")
 

@@ -118,9 +118,9 @@ def test_a_session_that_is_no_root_after_all_is_not_found(past: Past) -> None:
 
     past.record(kind="child")
 
-    assert past.find("pnpm") == []
     assert past.ask("select version > 0 from full_text") == [(1,)]
     assert places(past) == 0
+    assert past.find("pnpm") == []
 
 
 def test_a_project_that_became_part_of_another_is_found_there(past: Past) -> None:
