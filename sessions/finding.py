@@ -25,16 +25,16 @@ _STANDING = """
     where {which} and message.state = 'live' and message.text <> '' {only}
 """
 _CANDIDATES = f"""
-    select said.rowid, message.id, message.session_id, message.text
-    from said cross join indexed on indexed.place = said.rowid
-    {_STANDING.replace("{which}", "said match ?")} order by said.rowid desc limit ?
+    select full_text.rowid, message.id, message.session_id, message.text
+    from full_text cross join indexed on indexed.place = full_text.rowid
+    {_STANDING.replace("{which}", "full_text match ?")} order by full_text.rowid desc limit ?
 """
 _AT = f"""
     select indexed.place, message.id, message.session_id, message.text
     from indexed {_STANDING.replace("{which}", "indexed.place = ?")}
 """
 
-_PLACES = "select rowid from said where said match ? {only} order by rowid desc limit ?"
+_PLACES = "select rowid from full_text where full_text match ? {only} order by rowid desc limit ?"
 
 _HIT = """
     select session.agent, session.session, session.kind, message.seq, message.role, message.text,
@@ -94,7 +94,7 @@ class Finding:
     def candidates(self, wanted: Iterable[str], limit: int) -> list[Row]:
         """The newest ``limit`` live messages that hold all of ``wanted``."""
         where = self._where
-        statement = _CANDIDATES.format(only=where.only + where.span("said.rowid"))
+        statement = _CANDIDATES.format(only=where.only + where.span("full_text.rowid"))
         values = (where.match(wanted), *where.values, limit)
         return self._cursor.execute(statement, values).fetchall()
 

@@ -2,7 +2,7 @@
 
 Authority: the table ``message`` says what was said; the index follows it and can be made anew.
 
-``said`` is an FTS5 table without contents over the tokens of ``sessions/tokens.py``. Its row
+``full_text`` is an FTS5 table without contents over the tokens of ``sessions/tokens.py``. Its row
 numbers, the places, grow with the time at which something was said, not with the time at which it
 was read, so that "the newest first" is the order of the table. ``indexed`` says which message
 stands at a place; ``unindexed`` which messages stand nowhere yet: triggers of ``message`` fill it.
@@ -12,8 +12,8 @@ projects by number (``scope``), because one may become part of another.
 | when                              | then                                                      |
 |-----------------------------------|-----------------------------------------------------------|
 | ingestion commits                 | its messages are in ``unindexed``, at no more cost        |
-| ``catch_up`` commits a batch      | the batch is in ``said`` and in ``indexed`` and no more   |
-|                                   | in ``unindexed``; a crash before leaves it as it was      |
+| ``catch_up`` commits a batch      | it is in ``full_text`` and ``indexed`` and no more in     |
+|                                   | ``unindexed``; a crash before leaves it as it was         |
 | two catch up at once              | each batch holds the write lock from its first moment     |
 | a message's words must go         | ``unindex`` first, then the row; the words stay readable  |
 |                                   | in the file until ``purge`` has rewritten the index       |
@@ -45,11 +45,11 @@ _NOTHING, _ASKED, _BEGUN = 0, 1, 2
 
 #: ``=`` begins the tokens that no text can hold. Row sizes are not kept: nothing asks FTS5 to rank.
 _CREATE = """
-    create virtual table said using fts5 (
+    create virtual table full_text using fts5 (
         words, parts, content = '', columnsize = 0, tokenize = "ascii tokenchars '.+#='"
     )
 """
-_CONFIGURE = "insert into said (said, rank) values ('automerge', 8)"
+_CONFIGURE = "insert into full_text (full_text, rank) values ('automerge', 8)"
 
 _WAITING = """
     select message.id, message.text, message.project, session.id, session.agent,
@@ -106,7 +106,7 @@ class Index:
         done at the end where no other reader stands in the way.
         """
         with self._database.reading() as cursor:
-            asked = cursor.execute("select purge from full_text").fetchone()[0]
+            asked = cursor.execute("select purge from text_index").fetchone()[0]
         if asked == _NOTHING:
             return True
         while True:
@@ -122,7 +122,7 @@ class Index:
     def _is_current(self) -> bool:
         with self._database.reading() as cursor:
             row = cursor.execute(
-                "select version, exists (select 1 from unindexed) from full_text"
+                "select version, exists (select 1 from unindexed) from text_index"
             ).fetchone()
         return tuple(row) == (VERSION, 0)
 
@@ -149,14 +149,14 @@ def unindex(cursor: sqlite3.Cursor, message_ids: Iterable[int]) -> int:
 
 
 def _take_out(cursor: sqlite3.Cursor, rows: list[tuple[int, str, str]]) -> None:
-    """Delete rows from ``said``: it must be given just what it was given when they went in."""
+    """Delete rows from the index: it must be given just what it was given when they went in."""
     if _version(cursor) != VERSION:
         return  # it is made anew before anybody looks into it
     rows.sort()
     cursor.executemany(
-        "insert into said (said, rowid, words, parts) values ('delete', ?, ?, ?)", rows
+        "insert into full_text (full_text, rowid, words, parts) values ('delete', ?, ?, ?)", rows
     )
-    cursor.execute("update full_text set purge = ?", (_ASKED,))
+    cursor.execute("update text_index set purge = ?", (_ASKED,))
 
 
 def scope_token(number: int) -> str:
@@ -180,7 +180,7 @@ def first_place(at_ms: int) -> int:
 
 
 def _version(cursor: sqlite3.Cursor) -> int:
-    return int(cursor.execute("select version from full_text").fetchone()[0])
+    return int(cursor.execute("select version from text_index").fetchone()[0])
 
 
 def _index_batch(cursor: sqlite3.Cursor, now_ms: int) -> int:
@@ -201,7 +201,7 @@ def _index_batch(cursor: sqlite3.Cursor, now_ms: int) -> int:
         rows.append((place, *_tokens(text, agent, session_id, scope)))
     # FTS5 writes a segment of its own for each row that does not follow the one before.
     rows.sort()
-    cursor.executemany("insert into said (rowid, words, parts) values (?, ?, ?)", rows)
+    cursor.executemany("insert into full_text (rowid, words, parts) values (?, ?, ?)", rows)
     stand = ((place, *message) for place, message in sorted(places.items()))
     cursor.executemany("insert into indexed (place, message_id, scope) values (?, ?, ?)", stand)
     done = ((message_id,) for message_id, _ in places.values())
@@ -226,13 +226,13 @@ def _make_anew(cursor: sqlite3.Cursor) -> None:
             "the SQLite of this Python has no full-text search (FTS5)",
             hint="run memoryd with a Python that has it; the session history itself is kept",
         )
-    cursor.execute("drop table if exists said")
+    cursor.execute("drop table if exists full_text")
     cursor.execute(_CREATE)
     cursor.execute(_CONFIGURE)
     cursor.execute("delete from indexed")
     cursor.execute("delete from scope")
     cursor.execute("insert or ignore into unindexed select id from message where text <> ''")
-    cursor.execute("update full_text set version = ?, purge = ?", (VERSION, _NOTHING))
+    cursor.execute("update text_index set version = ?, purge = ?", (VERSION, _NOTHING))
 
 
 def _scope(cursor: sqlite3.Cursor, project: str) -> int:
@@ -267,12 +267,12 @@ def _purge_some(cursor: sqlite3.Cursor) -> bool:
     it goes on; the words of rows taken out are left behind on the way. It changes less than two
     rows when there is nothing left to do (sqlite.org/fts5.html, "The merge command").
     """
-    asked = cursor.execute("select purge from full_text").fetchone()[0]
+    asked = cursor.execute("select purge from text_index").fetchone()[0]
     if asked == _NOTHING or _version(cursor) != VERSION:
         return True
     pages = -PURGE_PAGES if asked == _ASKED else PURGE_PAGES
     before = cursor.connection.total_changes
-    cursor.execute("insert into said (said, rank) values ('merge', ?)", (pages,))
+    cursor.execute("insert into full_text (full_text, rank) values ('merge', ?)", (pages,))
     done = asked == _BEGUN and cursor.connection.total_changes - before < 2
-    cursor.execute("update full_text set purge = ?", (_NOTHING if done else _BEGUN,))
+    cursor.execute("update text_index set purge = ?", (_NOTHING if done else _BEGUN,))
     return done

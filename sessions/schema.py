@@ -105,8 +105,8 @@ _FOURTH = (
         primary key (project, number)
     ) without rowid
     """,
-    "create table full_text (version integer not null, purge integer not null)",
-    "insert into full_text values (0, 0)",
+    "create table text_index (version integer not null, purge integer not null)",
+    "insert into text_index values (0, 0)",
     "insert into unindexed select id from message where text <> ''",
     """
     create trigger message_said after insert on message when new.text <> '' begin
@@ -116,7 +116,7 @@ _FOURTH = (
     """
     create trigger message_gone after delete on message begin
         delete from unindexed where message_id = old.id;
-        update full_text set version = 0
+        update text_index set version = 0
         where exists (select 1 from indexed where message_id = old.id);
         delete from indexed where message_id = old.id;
     end
@@ -124,7 +124,7 @@ _FOURTH = (
     """
     create trigger message_reworded after update of text on message when old.text <> new.text begin
         delete from unindexed where message_id = old.id;
-        update full_text set version = 0
+        update text_index set version = 0
         where exists (select 1 from indexed where message_id = old.id);
         delete from indexed where message_id = old.id;
         insert into unindexed select new.id where new.text <> '';

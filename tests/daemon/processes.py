@@ -376,7 +376,7 @@ def rows(world: World) -> dict[str, list[tuple[object, ...]]]:
     for path in (world.home.ledger, world.home.session_history):
         with sqlite3.connect(path) as database:
             query = (
-                "select name from sqlite_master where type = 'table' and name not like 'said%'"
+                "select name from sqlite_master where type = 'table' and name not like 'full_text%'"
                 " order by name"
             )
             for (table,) in database.execute(query).fetchall():

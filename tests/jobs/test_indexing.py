@@ -66,7 +66,9 @@ def test_an_index_that_cannot_be_written_stops_no_job(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is logged, and a search will say it."""
-    monkeypatch.setattr(index_module, "_CREATE", "create virtual table said using nothing (words)")
+    monkeypatch.setattr(
+        index_module, "_CREATE", "create virtual table full_text using nothing (words)"
+    )
 
     with capture_logs() as logged:
         assert index_some(world.place) == 0
