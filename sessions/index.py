@@ -15,15 +15,18 @@ projects by number (``scope``), because one may become part of another.
 | ``catch_up`` commits a batch      | it is in ``full_text`` and ``indexed`` and no more in     |
 |                                   | ``unindexed``; a crash before leaves it as it was         |
 | two catch up at once              | each batch holds the write lock from its first moment     |
-| a message's words must go         | ``unindex`` first, then the row; the words stay readable  |
-|                                   | in the file until ``purge`` has rewritten the index       |
-| a row changes without ``unindex`` | the triggers set ``version`` to 0: the index is made anew |
+| a row changes or goes             | triggers move what it said to ``departed``, out of which  |
+|                                   | the next ``catch_up`` takes it out of ``full_text``       |
+| a message's words must go now     | ``unindex`` first, then the row: nothing of them departs  |
+| words were taken out              | ``purge`` rewrites the index; until then they may be      |
+|                                   | readable in the file, though nothing finds them           |
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import HistoryError
@@ -40,6 +43,8 @@ PURGE_PAGES = 500
 #: A place is a time in milliseconds and, in its lower bits, what tells equal times apart.
 PLACE_BITS = 21
 _LAST_MS = (1 << 42) - 1
+
+_Stored = TypeVar("_Stored", bound=tuple[Any, ...])
 
 _NOTHING, _ASKED, _BEGUN = 0, 1, 2
 
@@ -59,10 +64,17 @@ _WAITING = """
     order by unindexed.message_id limit ?
 """
 
+_DEPARTED = "select place, text, agent, session_id, scope from departed limit ?"
+
 _STANDING = """
     select indexed.place, indexed.scope, message.id, message.text, session.id, session.agent
     from indexed cross join message on message.id = indexed.message_id
     cross join session on session.id = message.session_id where indexed.message_id = ?
+"""
+
+_CURRENT = """
+    select version, exists (select 1 from unindexed), exists (select 1 from departed)
+    from text_index
 """
 
 
@@ -86,15 +98,16 @@ class Index:
     def catch_up(self, stop: Callable[[], bool] = never) -> int:
         """Index what is not indexed yet, in bounded transactions, until ``stop``; how many.
 
+        What departed from the tables is taken out of the index on the way.
+
         At least one batch is indexed, whatever ``stop`` says.
         """
         done = 0
         while not self._is_current():
             with self._database.transaction() as cursor:
-                count = _index_batch(cursor, self._clock.now_ms())
+                done += _index_batch(cursor, self._clock.now_ms())
                 reach("index.batch")
-            done += count
-            if not count or stop():
+            if stop():
                 break
         return done
 
@@ -121,10 +134,8 @@ class Index:
 
     def _is_current(self) -> bool:
         with self._database.reading() as cursor:
-            row = cursor.execute(
-                "select version, exists (select 1 from unindexed) from text_index"
-            ).fetchone()
-        return tuple(row) == (VERSION, 0)
+            row = cursor.execute(_CURRENT).fetchone()
+        return tuple(row) == (VERSION, 0, 0)
 
 
 def unindex(cursor: sqlite3.Cursor, message_ids: Iterable[int]) -> int:
@@ -187,10 +198,13 @@ def _index_batch(cursor: sqlite3.Cursor, now_ms: int) -> int:
     """Index the next messages, in the order of their places; how many."""
     if _version(cursor) != VERSION:
         _make_anew(cursor)
+    if _let_go(cursor):
+        return 0
+    waiting = cursor.execute(_WAITING, (BATCH_MESSAGES,)).fetchall()
     scopes: dict[str, int] = {}
     places: dict[int, tuple[int, int]] = {}
     rows: list[tuple[int, str, str]] = []
-    for message_id, text, project, session_id, agent, at_ms in _next(cursor):
+    for message_id, text, project, session_id, agent, at_ms in _bounded(waiting):
         scope = scopes.get(project)
         if scope is None:
             scope = scopes[project] = _scope(cursor, project)
@@ -209,8 +223,22 @@ def _index_batch(cursor: sqlite3.Cursor, now_ms: int) -> int:
     return len(rows)
 
 
-def _next(cursor: sqlite3.Cursor) -> Iterator[tuple[int, str, str, int, str, int]]:
-    rows = cursor.execute(_WAITING, (BATCH_MESSAGES,)).fetchall()
+def _let_go(cursor: sqlite3.Cursor) -> bool:
+    """Take out what departed, so much of it as a batch may be; whether there was any."""
+    found = list(_bounded(cursor.execute(_DEPARTED, (BATCH_MESSAGES,)).fetchall()))
+    rows = [
+        (place, *_tokens(text, agent, session_id, scope))
+        for place, text, agent, session_id, scope in found
+    ]
+    if rows:
+        _take_out(cursor, rows)
+        gone = ((place,) for place, *_ in rows)
+        cursor.executemany("delete from departed where place = ?", gone)
+    return bool(rows)
+
+
+def _bounded(rows: list[_Stored]) -> Iterator[_Stored]:
+    """The first of ``rows``, whose second columns are texts, up to the characters of a batch."""
     characters = 0
     for row in rows:
         yield row
@@ -231,6 +259,7 @@ def _make_anew(cursor: sqlite3.Cursor) -> None:
     cursor.execute(_CONFIGURE)
     cursor.execute("delete from indexed")
     cursor.execute("delete from scope")
+    cursor.execute("delete from departed")
     cursor.execute("insert or ignore into unindexed select id from message where text <> ''")
     cursor.execute("update text_index set version = ?, purge = ?", (VERSION, _NOTHING))
 

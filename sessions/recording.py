@@ -14,7 +14,6 @@ import sqlite3
 from dataclasses import replace
 
 from memoryd.sessions import schema
-from memoryd.sessions.index import unindex
 from memoryd.sessions.stored import Batch, Event, Keep, Recorded, RollBack, Saved
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -53,17 +52,11 @@ class Recording:
     def run(self) -> Recorded:
         """Apply the batch's events in order. Raises ``sqlite3.Error``; then nothing may commit."""
         if self._batch.state.kind != "root":
-            self._drop()
+            self._cursor.execute(schema.DROP_MESSAGES, (self._session_id,))
             return self.done
         for event in self._batch.events:
             self._record(event)
         return self.done
-
-    def _drop(self) -> None:
-        """The session is no root after all: nothing of it stays."""
-        rows = self._cursor.execute(schema.MESSAGE_IDS, (self._session_id,)).fetchall()
-        unindex(self._cursor, [message_id for (message_id,) in rows])
-        self._cursor.execute(schema.DROP_MESSAGES, (self._session_id,))
 
     def _record(self, event: Event) -> None:
         if isinstance(event, Keep):

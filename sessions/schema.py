@@ -87,8 +87,8 @@ _SECOND = (
 )
 
 #: Full text (``sessions/index.py``). Whoever adds, changes or deletes a message need not think of
-#: it: the triggers note what is not indexed yet, and where words are left behind that nobody took
-#: out of the index first, they have it made anew (``version`` 0).
+#: it: the triggers note what is not indexed yet, and keep what a row said that is indexed until it
+#: was taken out again.
 _FOURTH = (
     "create table unindexed (message_id integer primary key)",
     """
@@ -105,6 +105,15 @@ _FOURTH = (
         primary key (project, number)
     ) without rowid
     """,
+    """
+    create table departed (
+        place integer primary key,
+        scope integer not null,
+        session_id integer not null,
+        agent text not null,
+        text text not null
+    )
+    """,
     "create table text_index (version integer not null, purge integer not null)",
     "insert into text_index values (0, 0)",
     "insert into unindexed select id from message where text <> ''",
@@ -116,16 +125,26 @@ _FOURTH = (
     """
     create trigger message_gone after delete on message begin
         delete from unindexed where message_id = old.id;
-        update text_index set version = 0
-        where exists (select 1 from indexed where message_id = old.id);
+        insert into departed
+        select place, scope, old.session_id,
+               coalesce((select agent from session where id = old.session_id), ''), old.text
+        from indexed where message_id = old.id;
         delete from indexed where message_id = old.id;
+    end
+    """,
+    # While it is still known which agent's they are: a cascade comes after.
+    """
+    create trigger session_gone before delete on session begin
+        delete from message where session_id = old.id;
     end
     """,
     """
     create trigger message_reworded after update of text on message when old.text <> new.text begin
         delete from unindexed where message_id = old.id;
-        update text_index set version = 0
-        where exists (select 1 from indexed where message_id = old.id);
+        insert into departed
+        select place, scope, old.session_id,
+               coalesce((select agent from session where id = old.session_id), ''), old.text
+        from indexed where message_id = old.id;
         delete from indexed where message_id = old.id;
         insert into unindexed select new.id where new.text <> '';
     end
@@ -241,8 +260,6 @@ ROLL_BACK = """
     update message set state = 'rolled_back'
     where session_id = ? and seq >= ? and reading = ? and state = 'live'
 """
-
-MESSAGE_IDS = "select id from message where session_id = ?"
 
 DROP_MESSAGES = "delete from message where session_id = ?"
 

@@ -55,7 +55,7 @@ class Past:
                 1,
                 "h",
                 "t",
-                State(kind=kind),
+                State(kind=kind, session=session),
                 Tally(),
                 0,
                 None,  # type: ignore[arg-type]
@@ -71,10 +71,11 @@ class Past:
         with Search(self.path, self.clock) as search:
             return search.find(Query(text, **where))  # type: ignore[arg-type]
 
-    def ask(self, statement: str, *values: object) -> list[tuple[object, ...]]:
-        """The rows of a statement."""
+    def ask(self, statement: str, *values: object, then: str = "") -> list[tuple[object, ...]]:
+        """The rows of a statement; ``then`` is another one after it."""
         database = sqlite3.connect(self.path)
         with database:
             rows = database.execute(statement, values).fetchall()
+            database.execute(then)
         database.close()
         return rows
