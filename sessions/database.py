@@ -22,6 +22,9 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 #: After how many pages of 4 KiB the log is copied into the file, with its syncs.
 WAL_PAGES = 4000
 
+#: What a connection keeps of the file in memory; SQLite's own default.
+CACHE_KIB = 2_000
+
 _PRAGMAS = (
     ("journal_mode", "wal"),
     ("synchronous", "normal"),
@@ -37,8 +40,9 @@ _REBUILD = "move it away; it is built again from the transcripts that are still 
 class Database:
     """One SQLite file; each thread has a connection of its own, from its first use to ``close``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cache_kib: int = CACHE_KIB) -> None:
         self.path = path
+        self._pragmas = (*_PRAGMAS, ("cache_size", -cache_kib))
         self._peewee: SqliteDatabase | None = None
 
     def open(self) -> None:
@@ -59,7 +63,7 @@ class Database:
                 hint="check who owns it and that the disk has room",
             ) from error
         name = str(self.path)
-        self._peewee = SqliteDatabase(name, pragmas=_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
+        self._peewee = SqliteDatabase(name, pragmas=self._pragmas, timeout=BUSY_TIMEOUT_SECONDS)
         try:
             with self.transaction() as cursor:
                 self._prepare_tables(cursor)

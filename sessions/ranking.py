@@ -31,8 +31,9 @@ class Ranking:
         self._terms = [
             (*_needle(term), weight) for term, weight in zip(wanted, weights, strict=True)
         ]
-        mean = sum(len(text) for *_, text in rows) / len(rows)
-        self._lengths = [_K1 * (1 - _B + _B * len(text) / mean) for *_, text in rows]
+        lengths = [len(text) for *_, text in rows]
+        fixed, growing = _K1 * (1 - _B), _K1 * _B * len(rows) / sum(lengths)
+        self._lengths = [fixed + growing * length for length in lengths]
 
     def best(self, limit: int) -> list[Row]:
         """The ``limit`` best of them, equal ones by time.

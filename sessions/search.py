@@ -24,6 +24,8 @@ __all__ = ["Answer", "Hit", "Near", "Query", "Search"]
 
 #: What of a query is read at all, in characters.
 QUERY_CHARACTERS = 10_000
+#: A search for a common word comes by thousands of rows: their tree is read once, not for each.
+CACHE_KIB = 32_000
 
 _NEAR = """
     select seq, role, text from message
@@ -45,7 +47,7 @@ class Search:
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._database = Database(path)
+        self._database = Database(path, CACHE_KIB)
         self.index = Index(self._database, clock)
 
     def __enter__(self) -> Search:
