@@ -35,8 +35,8 @@ from memoryd.sessions.database import Database
 from memoryd.sessions.tokens import VERSION, index_tokens
 
 #: What one transaction indexes at most: it holds the write lock for about a tenth of a second.
-BATCH_MESSAGES = 2_000
-BATCH_CHARACTERS = 500_000
+BATCH_MESSAGES = 1_000
+BATCH_CHARACTERS = 250_000
 #: How many pages of the index one transaction of ``purge`` rewrites.
 PURGE_PAGES = 500
 
@@ -112,30 +112,34 @@ class Index:
         return done
 
     def purge(self, stop: Callable[[], bool] = never) -> bool:
-        """Rewrite the index where words were taken out of it, so that none stays readable.
-
-        In bounded transactions, until ``stop``; whether nothing is left to do. A copy of what the
-        file held before may still lie in its write-ahead log until that is checkpointed, which is
-        done at the end where no other reader stands in the way.
-        """
-        with self._database.reading() as cursor:
-            asked = cursor.execute("select purge from text_index").fetchone()[0]
-        if asked == _NOTHING:
-            return True
-        while True:
-            with self._database.transaction() as cursor:
-                done = _purge_some(cursor)
-            if done or stop():
-                break
-        if done:
-            with self._database.reading() as cursor:
-                cursor.execute("pragma wal_checkpoint(truncate)").fetchall()
-        return done
+        """See ``purge``, of this database."""
+        return purge(self._database, stop)
 
     def _is_current(self) -> bool:
         with self._database.reading() as cursor:
             row = cursor.execute(_CURRENT).fetchone()
         return tuple(row) == (VERSION, 0, 0)
+
+
+def purge(database: Database, stop: Callable[[], bool] = never) -> bool:
+    """Rewrite the index where words were taken out of it, so that none stays readable.
+
+    In bounded transactions, until ``stop``; whether nothing is left to do. What the file held
+    before may still lie in its write-ahead log until that is checkpointed, which is done at the end
+    where no other reader stands in the way. Raises ``HistoryError``.
+    """
+    with database.reading() as cursor:
+        if _purge_state(cursor) == _NOTHING:
+            return True
+    while True:
+        with database.transaction() as cursor:
+            done = _purge_some(cursor)
+        if done or stop():
+            break
+    if done:
+        with database.reading() as cursor:
+            cursor.execute("pragma wal_checkpoint(truncate)").fetchall()
+    return done
 
 
 def unindex(cursor: sqlite3.Cursor, message_ids: Iterable[int]) -> int:
@@ -192,6 +196,10 @@ def first_place(at_ms: int) -> int:
 
 def _version(cursor: sqlite3.Cursor) -> int:
     return int(cursor.execute("select version from text_index").fetchone()[0])
+
+
+def _purge_state(cursor: sqlite3.Cursor) -> int:
+    return int(cursor.execute("select purge from text_index").fetchone()[0])
 
 
 def _index_batch(cursor: sqlite3.Cursor, now_ms: int) -> int:
@@ -296,7 +304,7 @@ def _purge_some(cursor: sqlite3.Cursor) -> bool:
     it goes on; the words of rows taken out are left behind on the way. It changes less than two
     rows when there is nothing left to do (sqlite.org/fts5.html, "The merge command").
     """
-    asked = cursor.execute("select purge from text_index").fetchone()[0]
+    asked = _purge_state(cursor)
     if asked == _NOTHING or _version(cursor) != VERSION:
         return True
     pages = -PURGE_PAGES if asked == _ASKED else PURGE_PAGES
