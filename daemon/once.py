@@ -115,11 +115,11 @@ def _work(place: Workplace, only: str | None) -> int:
     finally:
         keeper.stop()
     if only is None:
-        index_some(place)
         _commit_edits(place)
         ledger.prune(place.config.queue.keep_finished)
         ledger.usage.prune()
         ledger.archive.prune()
+        index_some(place)
     return attempts
 
 

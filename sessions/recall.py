@@ -50,10 +50,11 @@ _THING = "last|we|i|the|that|this|our|my|your"
 _TRIGGERS = tuple(
     re.compile(expression)
     for expression in (
-        rf"\b(?:do|did|don t|didn t) (?:you|we) (?:still )?remember (?:{_ASKED}|{_THING})\b",
-        rf"\bremember (?:{_ASKED}|last)\b",
+        r"\b(?:do|did|don t|didn t) (?:you|we) (?:still )?(?:remember|recall) (?!to\b)\w",
+        rf"\b(?:remember|recall) (?:{_ASKED}|last)\b",
         r"\blast time\b",
-        r"\bwhat did (?:we|i|you) (?:decide|agree|conclude|settle)\b",
+        r"\b(?:last|previous|earlier) (?:session|conversation|chat)\b",
+        r"\bwhat did (?:we|i|you) (?:end up )?(?:decid|agree|conclud|settl)",
         r"\bwhat did (?:we|i|you) say about\b",
         r"\bcontinue from\b",
         r"\bwhere (?:did )?we (?:leave|left) off\b",
@@ -79,12 +80,13 @@ _SAYING_NOTHING = frozenset(
     re.findall(
         r"\w+",
         """
-    a about again agree agreed all also am an and any are as at be been but by can concluded
-    continue could did decide decided didn discuss discussed do does don earlier even for from had
-    has have he her him his how i if in into is it its last leave left let me my no not now of off
-    on or our please previous remember said same say session sessions settle settled she should so
-    still than that the their them then there these they this those time to too us was we were what
-    when where whether which who why will with would you your d ll m re s t ve
+    a about again agree agreed all also am an and any anything are as at be been but by can chat
+    concluded continue conversation could d decide decided deciding did didn discuss discussed do
+    does don earlier end ended even for from had has have he her him his how i if in into is it its
+    last leave left let ll m me my no not now of off on or our please previous re recall remember s
+    said same say session sessions settle settled she should so still t than that the their them
+    then there these they this those time to too up us ve was we were what when where whether which
+    who why will with would you your
     هل تذكر تتذكر اتذكر ماذا ما الذي علي قررنا اتفقنا قلنا قلت اخر مره المره الماضيه السابقه
     الاخيره اكمل لنكمل نكمل تابع لنتابع من حيث ناقشنا تحدثنا تكلمنا عن في الي هذا هذه كان كنا شو
     ان انا نحن بخصوص بشان حول
