@@ -92,9 +92,14 @@ def store_of(home: Home, project: str | None) -> Store:
     """The store of the project named by a directory or a key, or of the current directory."""
     from memoryd.memory.store import Store
 
+    return Store.for_project(home, key_of(home, project))
+
+
+def key_of(home: Home, project: str | None) -> str:
+    """The key of the project named by a directory or a key, or of the current directory."""
     if project and _is_key(home, project):
-        return Store.for_project(home, project)
-    return Store.for_project(home, _resolver(home).resolve(_directory(project)).key)
+        return project
+    return _resolver(home).resolve(_directory(project)).key
 
 
 def record_project(home: Home, project: str | None) -> None:

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "retry": ("queue", "retry", "Try a failed or cancelled job again."),
     "run": ("run", "run", "Run the daemon in the foreground."),
     "service": ("service", "service", "Run memoryd in the background, from login on."),
-    "sessions": ("sessions", "sessions", "See what was said, and have sessions forgotten."),
+    "sessions": ("sessions", "sessions", "See, search and forget what was said to your agents."),
     "setup": ("setup", "setup", "Set everything up, step by step."),
     "show": ("queue", "show", "Tell all about one job."),
     "status": ("status", "status", "Say how the queue and the daemon are."),

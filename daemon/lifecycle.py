@@ -27,6 +27,7 @@ from memoryd.jobs.calls import Calls
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.doorbell import Doorbell
 from memoryd.jobs.endings import Endings
+from memoryd.jobs.indexing import index_some
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.report import report
@@ -224,6 +225,7 @@ class Daemon:
         worker = Worker(lambda: self.place, self.keeper, lambda job: self.endings.rang())
         try:
             worker.work_ready(lambda: self.doorbell.stopping)
+            index_some(self.place, lambda: self.doorbell.stopping)
         except MemorydError as error:
             # The ledger is locked for long, the disk is full: what is in the rows stands.
             logger().error("work.interrupted", code=error.code, reason=str(error))
@@ -284,6 +286,7 @@ class Daemon:
         if taken.envelopes or idle:
             logger().info("sweep.made", jobs=taken.created, idle=idle, bad=taken.bad)
         self.doorbell.ring()
+        index_some(self.place)
 
     def _rescue(self) -> None:
         if self.place.ledger.rescue():

@@ -13,6 +13,7 @@ from memoryd.daemon.client import Client
 from memoryd.daemon.lifecycle import lock_home
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.discovery import discover
+from memoryd.jobs.indexing import index_some
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
@@ -120,6 +121,7 @@ def _work(place: Workplace, only: str | None) -> int:
         ledger.usage.prune()
         ledger.archive.prune()
         let_go(place)
+        index_some(place)
     return attempts
 
 

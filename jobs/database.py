@@ -5,7 +5,6 @@ peewee owns the connection (one a thread) and the transactions; every statement 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoryd.jobs import schema
 from memoryd.memory.errors import LedgerError
+from memoryd.memory.files import make_database_file
 from memoryd.memory.text import clip
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Database:
         _refuse_network_file_system(self.path.parent)
         try:
             # Made here for its mode; an existing file keeps what it has.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            make_database_file(self.path)
         except OSError as error:
             raise LedgerError(
                 f"the ledger {self.path} cannot be opened: {error.strerror}",

@@ -101,6 +101,7 @@ class Forgetter:
         Where it may, that comes back, as lines for a person.
         """
         left = []
+        self.history.index.purge()
         if not Stripper(self.history.database).settle():
             left.append(f"{self.history.database.path}-wal is in use: a restart empties it")
         try:

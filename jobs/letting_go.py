@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from memoryd.jobs.forgetting import Forgetter
+from memoryd.jobs.indexing import index_some
 from memoryd.jobs.job import Job
 from memoryd.jobs.sessions import has_open_job
 from memoryd.jobs.workplace import Workplace
@@ -34,6 +35,7 @@ def let_go(place: Workplace) -> int:
     for step in (found.old, found.excluded, found.unlisted, found.unstored):
         step()
     if found.stripped:
+        index_some(place)
         found.stripper.settle()
         logger().info("words.stripped", messages=found.stripped)
     return found.stripped
@@ -52,6 +54,7 @@ def keep_nothing(place: Workplace, job: Job) -> None:
     stripper = Stripper(place.history.database)
     seq = place.ledger.cursor(job.agent, job.session)
     if stripper.keep_nothing(job.agent, job.session, seq):
+        place.history.index.purge()
         stripper.settle()
 
 

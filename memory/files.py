@@ -54,6 +54,23 @@ def make_directory(path: Path) -> None:
         sync_directory(folder.parent)
 
 
+def make_database_file(path: Path) -> None:
+    """Make an empty file (0600) for a database where none is; an existing one is not opened.
+
+    Closing any descriptor of a file drops every lock that this process has on it, SQLite's among
+    them; another process may then take a log away that is still read
+    (sqlite.org/howtocorrupt.html, 2.2). Raises ``OSError`` where it could not be written to.
+    """
+    file = path.resolve()
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+    except FileExistsError:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file) from None
+        if not os.access(file, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file) from None
+
+
 def write_atomic(
     path: Path, data: bytes, *, still: Still | None = None, mode: int = FILE_MODE
 ) -> bool:

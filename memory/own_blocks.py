@@ -6,6 +6,7 @@ itself, so both blocks are removed before anything else looks at a message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from memoryd.memory.cited_stream import (
@@ -27,6 +28,7 @@ __all__ = [
     "USED_OPEN",
     "USED_TAG",
     "cited",
+    "escape_own_blocks",
     "strip_own_blocks",
     "take_out_own_blocks",
     "without_blocks",
@@ -38,6 +40,12 @@ CONTEXT_OPEN = f"<{CONTEXT_TAG}>"
 CONTEXT_CLOSE = f"</{CONTEXT_TAG}>"
 
 _INDENT = 80
+_TAGS = re.compile(rf"<(?=/?(?:{CONTEXT_TAG}|{USED_TAG}))", re.IGNORECASE)
+
+
+def escape_own_blocks(text: str) -> str:
+    """``text``, which a block of ours is to quote, so that nothing in it opens or closes one."""
+    return _TAGS.sub("&lt;", text)
 
 
 def strip_own_blocks(text: str) -> str:

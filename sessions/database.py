@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoryd.memory.errors import HistoryError
-from memoryd.memory.files import FILE_MODE, make_directory
+from memoryd.memory.files import FILE_MODE, make_database_file, make_directory
 from memoryd.sessions import schema
 
 if TYPE_CHECKING:
@@ -22,6 +21,9 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 #: After how many pages of 4 KiB the log is copied into the file, with its syncs.
 WAL_PAGES = 4000
+
+#: What a connection keeps of the file in memory; SQLite's own default.
+CACHE_KIB = 2_000
 
 _PRAGMAS = (
     ("journal_mode", "wal"),
@@ -38,8 +40,9 @@ _REBUILD = "move it away; it is built again from the transcripts that are still 
 class Database:
     """One SQLite file; each thread has a connection of its own, from its first use to ``close``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cache_kib: int = CACHE_KIB) -> None:
         self.path = path
+        self._pragmas = (*_PRAGMAS, ("cache_size", -cache_kib))
         self._peewee: SqliteDatabase | None = None
 
     def open(self) -> None:
@@ -52,16 +55,15 @@ class Database:
 
         try:
             make_directory(self.path.parent)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-            os.fchmod(descriptor, FILE_MODE)
-            os.close(descriptor)
+            make_database_file(self.path)
+            self.path.chmod(FILE_MODE)
         except OSError as error:
             raise HistoryError(
                 f"the session history {self.path} cannot be opened: {error.strerror}",
                 hint="check who owns it and that the disk has room",
             ) from error
         name = str(self.path)
-        self._peewee = SqliteDatabase(name, pragmas=_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
+        self._peewee = SqliteDatabase(name, pragmas=self._pragmas, timeout=BUSY_TIMEOUT_SECONDS)
         try:
             with self.transaction() as cursor:
                 self._prepare_tables(cursor)

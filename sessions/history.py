@@ -29,6 +29,7 @@ from memoryd.memory.clock import Clock
 from memoryd.memory.seams import reach
 from memoryd.sessions import schema
 from memoryd.sessions.database import Database
+from memoryd.sessions.index import Index
 from memoryd.sessions.recording import Recording
 from memoryd.sessions.stored import (
     ActiveSession,
@@ -53,6 +54,8 @@ class History:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._database = Database(path)
         self._clock = clock
+        #: What of it can be searched.
+        self.index = Index(self._database, clock)
 
     def open(self) -> None:
         """Create the file (0600) and its tables where missing, and check that it can be used."""

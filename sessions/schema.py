@@ -114,8 +114,81 @@ _THIRD = (
     "create index copied_message on copied (message_id)",
 )
 
+#: Full text (``sessions/index.py``). Whoever adds, changes or deletes a message need not think of
+#: it: the triggers note what is not indexed yet, and keep what a row said that is indexed until it
+#: was taken out again.
+_FOURTH = (
+    "create table unindexed (message_id integer primary key)",
+    """
+    create table indexed (
+        place integer primary key,
+        message_id integer not null unique,
+        scope integer not null
+    )
+    """,
+    """
+    create table scope (
+        project text not null,
+        number integer not null,
+        primary key (project, number)
+    ) without rowid
+    """,
+    """
+    create table departed (
+        place integer primary key,
+        scope integer not null,
+        session_id integer not null,
+        agent text not null,
+        text text not null
+    )
+    """,
+    "create table text_index (version integer not null, purge integer not null)",
+    "insert into text_index values (0, 0)",
+    "insert into unindexed select id from message where text <> ''",
+    """
+    create trigger message_said after insert on message when new.text <> '' begin
+        insert or ignore into unindexed values (new.id);
+    end
+    """,
+    """
+    create trigger message_gone after delete on message begin
+        delete from unindexed where message_id = old.id;
+        insert into departed
+        select place, scope, old.session_id,
+               coalesce((select agent from session where id = old.session_id), ''), old.text
+        from indexed where message_id = old.id;
+        delete from indexed where message_id = old.id;
+    end
+    """,
+    # While it is still known which agent's they are: a cascade comes after.
+    """
+    create trigger session_gone before delete on session begin
+        delete from message where session_id = old.id;
+    end
+    """,
+    """
+    create trigger message_reworded after update of text on message when old.text <> new.text begin
+        delete from unindexed where message_id = old.id;
+        insert into departed
+        select place, scope, old.session_id,
+               coalesce((select agent from session where id = old.session_id), ''), old.text
+        from indexed where message_id = old.id;
+        delete from indexed where message_id = old.id;
+        insert into unindexed select new.id where new.text <> '';
+    end
+    """,
+    # What is indexed under the number of one project is found under another's name from now on.
+    """
+    create trigger message_moved after update of project on message
+    when old.project <> new.project begin
+        insert or ignore into scope
+        select new.project, number from scope where project = old.project;
+    end
+    """,
+)
+
 #: The statements of each step to the present tables, applied in order; never changed once released.
-MIGRATIONS = (_FIRST, _SECOND, _THIRD)
+MIGRATIONS = (_FIRST, _SECOND, _THIRD, _FOURTH)
 #: ``pragma user_version`` of a database these statements fit.
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memoryd.sessions import schema
 from memoryd.sessions.database import Database
+from memoryd.sessions.index import unindex
 
 #: Messages that one transaction strips at most: others get their turn in between.
 BATCH_MESSAGES = 500
@@ -40,14 +41,9 @@ def digest(text: str) -> bytes:
 def strip(cursor: sqlite3.Cursor, rows: Iterable[Row]) -> int:
     """Strip these messages in the caller's transaction; how many."""
     found = list(rows)
-    leave_index(cursor, [row for row, _ in found])
+    unindex(cursor, [row for row, _ in found])
     cursor.executemany(schema.STRIP, [(digest(text), row) for row, text in found])
     return len(found)
-
-
-def leave_index(cursor: sqlite3.Cursor, messages: Sequence[int]) -> None:
-    """Take messages (row ids) out of what is derived from their words, before those go."""
-    # The full-text index is told here, and only here.
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,7 @@ class Stripper:
             number = found[0]
             waits = [row for (row,) in cursor.execute(schema.WAITS, (number, cursor_seq))]
             if waits:
-                leave_index(cursor, waits)
+                unindex(cursor, waits)
                 cursor.executemany(schema.DROP_MESSAGE, [(row,) for row in waits])
                 cursor.execute(schema.DROP_SAVED, (number, cursor_seq))
                 cursor.execute(schema.BEGIN_ANEW, (number,))

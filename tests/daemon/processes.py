@@ -369,13 +369,16 @@ def snapshot(world: World) -> dict[str, object]:
 
 
 def rows(world: World) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of the ledger and the session history, by table."""
+    """Every row of the ledger and the session history, by table, but for the full-text index."""
     import sqlite3
 
     found = {}
     for path in (world.home.ledger, world.home.session_history):
         with sqlite3.connect(path) as database:
-            query = "select name from sqlite_master where type = 'table' order by name"
+            query = (
+                "select name from sqlite_master where type = 'table' and name not like 'full_text%'"
+                " order by name"
+            )
             for (table,) in database.execute(query).fetchall():
                 values = database.execute(f"select * from [{table}]").fetchall()
                 found[f"{path.name}:{table}"] = sorted(values, key=repr)

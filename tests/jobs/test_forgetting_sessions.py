@@ -265,3 +265,17 @@ def test_a_forgotten_session_in_an_excluded_directory_says_no_project(
     forget(world, said)
 
     assert world.place.history.project_use() == {}
+
+
+def test_forgotten_words_are_in_no_index(tmp_path: Path, clock: FakeClock) -> None:
+    """Nothing finds them, and the index is rewritten before the command says that it is done."""
+    world = World(tmp_path, clock, [NOTHING])
+    said = world.transcript().user(f"{WORD} one")
+    world.finalize(said)
+    assert world.place.history.index.catch_up() == 1
+    assert "sessions.sqlite" in " ".join(words_on_disk(world, WORD))
+
+    forget(world, said)
+
+    assert words_on_disk(world, WORD) == []
+    assert world.place.history.index.catch_up() == 0
