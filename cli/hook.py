@@ -6,6 +6,9 @@ start-up. It never opens the ledger and never talks to the daemon: the new file 
 
 Whatever happens it prints nothing and exits 0 within 300 ms. A failure leaves one line, without a
 word of the input, in ``logs/hook-errors.log`` of the home, if that can be written.
+
+The event ``prompt`` is another thing: ``hook_prompt.py`` asks the daemon what belongs into the
+prompt and prints that; it leaves no envelope, and being late is no failure.
 """
 
 import _signal  # type: ignore[import-not-found]  # the public one pulls in enum
@@ -33,7 +36,10 @@ AGENTS = (
     "opencode",
     "qwen-code",
 )
-EVENTS = ("session-end", "stop", "pre-compact")
+PROMPT = "prompt"
+EVENTS = ("session-end", "stop", "pre-compact", PROMPT)
+#: With any of them set an agent is told nothing.
+NO_RECALL = ("MEMORYD_DISABLE", "MEMORYD_DISABLE_RECALL")
 SWITCHES = (
     "MEMORYD_DISABLE",
     "MEMORYD_DISABLE_EXTRACTION",
@@ -69,6 +75,8 @@ class _Guard:
     temporary = ""
     label = "- -"
     rung = False
+    #: Whether being late is worth a line.
+    traces = True
 
 
 def main() -> "NoReturn":
@@ -90,13 +98,27 @@ def main() -> "NoReturn":
 def run(arguments: list[str]) -> str:
     """Write the envelope for ``arguments`` and standard input; its path comes back.
 
+    The event ``prompt`` writes none, it asks: the path is empty.
+
     Raises ``Refused`` where the event is not one we can keep, ``OSError`` where it cannot be kept.
     """
     if len(arguments) != 2 or arguments[0] not in AGENTS or arguments[1] not in EVENTS:
         raise Refused("arguments")
     agent, event = arguments
     _Guard.label = f"{agent} {event}"
-    return write(home(), envelope(agent, event, read_object()))
+    said, data = read_object()
+    if event == PROMPT:
+        _prompt(agent, data)
+        return ""
+    return write(home(), envelope(agent, event, said))
+
+
+def _prompt(agent: str, data: bytes) -> None:
+    _Guard.traces = False
+    if not any(_is_on(os.environ.get(name, "")) for name in NO_RECALL):
+        from memoryd.cli import hook_prompt
+
+        hook_prompt.run(agent, home(), data)
 
 
 def _arm() -> None:
@@ -112,7 +134,8 @@ def _late(_number: int, _frame: object) -> None:
     try:
         if not _Guard.rung:
             _Guard.rung = True
-            _trace("deadline")
+            if _Guard.traces:
+                _trace("deadline")
             if _Guard.temporary:
                 os.unlink(_Guard.temporary)
     except OSError:
@@ -124,8 +147,8 @@ def _late(_number: int, _frame: object) -> None:
 # ---------------------------------------------------------------- what the agent says
 
 
-def read_object() -> dict[str, object]:
-    """The JSON object on standard input. Does not wait for the end once the object is whole."""
+def read_object() -> tuple[dict[str, object], bytes]:
+    """The JSON object on standard input, and its bytes; does not wait for more once it is whole."""
     os.set_blocking(0, True)  # some agents hand over a pipe that would answer "try again"
     data = b""
     while len(data) <= INPUT_BYTES:
@@ -135,7 +158,7 @@ def read_object() -> dict[str, object]:
         if ended or (len(block) < BLOCK_BYTES and block.rstrip().endswith(b"}")):
             value = _parse(data)
             if isinstance(value, dict):
-                return value
+                return value, data
         if ended:
             raise Refused("input.empty" if not data.strip() else "input.not-an-object")
     raise Refused("input.too-large")

@@ -6,6 +6,7 @@
 | ``POST /v1/ring`` | ``{"rung": true}``; looks into the inbox first, then rings the workers |
 | ``GET /v1/wait?job=ID&seconds=N`` | ``{"held": true}`` once the job is at rest |
 | ``GET /v1/wait?seconds=N`` | the same for the whole queue: nothing runs, nothing is ready |
+| ``POST /v1/prompt?agent=NAME`` | what the agent's prompt hook is to print, ``{}`` for nothing |
 | ``GET /v1/events?after=ID&seconds=N`` | ``{"events": [...], "last": ID}``, once there is one |
 
 Every error is ``{"error": "...", "hint": "..."}`` with a fitting status.
@@ -34,6 +35,8 @@ from memoryd.memory.files import make_directory
 #: Longest wait one request may ask for.
 WAIT_LIMIT_SECONDS = 3600.0
 _NO_WAKE_UPS_SECONDS = 3600.0
+#: Longest request; what an agent says of a prompt holds the prompt.
+BODY_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Answers:
     wait: Callable[[str | None, float], bool]
     #: (id, seconds) -> the events later than it, once there is one or the time is over.
     events: Callable[[int, float], list[dict[str, Any]]]
+    #: (agent, what it said at its prompt event) -> what its hook is to print, empty for nothing.
+    prompt: Callable[[str, bytes], dict[str, Any]]
     #: Called when a request's thread ends, so that it closes what it opened.
     done: Callable[[], None]
 
@@ -141,8 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(looks)
 
     def do_POST(self) -> None:
-        """Answer a ring."""
-        self._answer({"/v1/ring": self._ring})
+        """Answer a ring, or a prompt."""
+        self._answer({"/v1/ring": self._ring, "/v1/prompt": self._prompt})
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not logged: a ring a second would drown what matters."""
@@ -172,6 +177,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _ring(self, query: dict[str, list[str]]) -> dict[str, Any]:
         self.server.answers.ring()
         return {"rung": True}
+
+    def _prompt(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        said = self._body()
+        return self.server.answers.prompt(query.get("agent", [""])[0], said)
+
+    def _body(self) -> bytes:
+        """What the request carries. Raises ``UsageError`` for a length not said, or too long."""
+        told = self.headers.get("Content-Length", "").strip()
+        if not (told.isascii() and told.isdigit() and len(told) < 19 and int(told) <= BODY_BYTES):
+            raise UsageError(f"a request has a length, of {BODY_BYTES} bytes at most")
+        return self.rfile.read(int(told))
 
     def _wait(self, query: dict[str, list[str]]) -> dict[str, Any]:
         job = query.get("job", [None])[0]

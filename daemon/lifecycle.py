@@ -160,7 +160,14 @@ class Daemon:
         )
         self.api = Api(
             self.home.socket(self.environ),
-            Answers(self.status, self._on_ring, self._wait, self._events, self.place.close),
+            Answers(
+                self.status,
+                self._on_ring,
+                self._wait,
+                self._events,
+                self._on_prompt,
+                self.place.close,
+            ),
         )
 
     def _duties(self) -> Schedule:
@@ -259,6 +266,11 @@ class Daemon:
     def _on_ring(self) -> None:
         take_in_envelopes(self.place)
         self.doorbell.ring()
+
+    def _on_prompt(self, agent: str, said: bytes) -> dict[str, Any]:
+        from memoryd.daemon.prompts import answer
+
+        return answer(self.place, agent, said)
 
     def _wait(self, job: str | None, seconds: float) -> bool:
         records = self.place.ledger.records

@@ -29,6 +29,8 @@ class MemorySettings:
     auto_extract: bool = True
     #: Runs of one session between two extractions (at least 1).
     extract_every_n_runs: int = 8
+    #: Answer a prompt that asks back to earlier sessions with what was said there.
+    auto_recall: bool = True
     #: Consolidate a project's notes by itself, at most once a day.
     auto_consolidate: bool = True
     #: Hours between two consolidations of a project.

@@ -65,8 +65,13 @@ class Database:
         name = str(self.path)
         self._peewee = SqliteDatabase(name, pragmas=self._pragmas, timeout=BUSY_TIMEOUT_SECONDS)
         try:
-            with self.transaction() as cursor:
-                self._prepare_tables(cursor)
+            # A write lock only where there is something to write: a reader must not wait for those
+            # who record.
+            with self.reading() as cursor:
+                current = _version(cursor) == schema.SCHEMA_VERSION
+            if not current:
+                with self.transaction() as cursor:
+                    self._prepare_tables(cursor)
         except BaseException:  # passed on: the file must not stay open
             self.close()
             raise
@@ -111,7 +116,7 @@ class Database:
             ) from error
 
     def _prepare_tables(self, cursor: sqlite3.Cursor) -> None:
-        found = cursor.execute("pragma user_version").fetchone()[0]
+        found = _version(cursor)
         if found > schema.SCHEMA_VERSION:
             raise HistoryError(
                 f"the session history {self.path} was written by a newer memoryd "
@@ -123,3 +128,7 @@ class Database:
                 cursor.execute(statement)
         if found < schema.SCHEMA_VERSION:
             cursor.execute(f"pragma user_version = {schema.SCHEMA_VERSION}")
+
+
+def _version(cursor: sqlite3.Cursor) -> int:
+    return int(cursor.execute("pragma user_version").fetchone()[0])

@@ -111,6 +111,11 @@ class Index:
                 break
         return done
 
+    def is_made(self) -> bool:
+        """Whether anything was ever indexed, as tokens are made now."""
+        with self._database.reading() as cursor:
+            return _version(cursor) == VERSION
+
     def purge(self, stop: Callable[[], bool] = never) -> bool:
         """See ``purge``, of this database."""
         return purge(self._database, stop)

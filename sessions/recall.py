@@ -135,13 +135,13 @@ def recall(
     *,
     project: str | None,
     active: str | None = None,
-    stop: Callable[[], bool] = never,
+    stop: Callable[[], bool] | None = never,
 ) -> Recall:
     """What earlier sessions of ``project`` say about what ``prompt`` asks back to.
 
     ``project`` is a key, None where the prompt belongs to none; ``active`` is the session that
-    asks, which is left out, as child sessions are. ``stop`` ends the indexing that comes first.
-    Raises ``HistoryError``.
+    asks, which is left out, as child sessions are. ``stop`` ends the indexing that comes first;
+    None leaves that out, and so waits for nobody who writes. Raises ``HistoryError``.
     """
     if not asks_back(prompt):
         return Recall(False, "no-trigger")
@@ -174,8 +174,11 @@ def _as_query(words: Iterable[Term]) -> str:
     return " ".join(f'"{term.typed}"' if " " in term.typed else term.typed for term in words)
 
 
-def _newest(search: Search, query: Query, stop: Callable[[], bool]) -> Answer:
-    search.index.catch_up(stop)
+def _newest(search: Search, query: Query, stop: Callable[[], bool] | None) -> Answer:
+    if stop is not None:
+        search.index.catch_up(stop)
+    if not search.index.is_made():
+        return Answer((), (), True, False, search.index.waiting())
     hits = search.newest(query)
     first = hits[0].session_id if hits else None
     last = tuple(hit for hit in hits if hit.session_id == first)[:NEWEST_MESSAGES]

@@ -62,17 +62,19 @@ class Search:
     ) -> None:
         self._database.close()
 
-    def find(self, query: Query, *, stop: Callable[[], bool] = never) -> Answer:
+    def find(self, query: Query, *, stop: Callable[[], bool] | None = never) -> Answer:
         """The messages that hold what ``query`` looks for, the best first.
 
-        What is not indexed yet is indexed first, until ``stop``; so the answer is whole unless it
-        says ``waiting``. Any text can be looked for; one without a word finds nothing.
+        What is not indexed yet is indexed first, until ``stop``, None for nothing; so the answer is
+        whole unless it says ``waiting``. Any text can be looked for; one without a word finds
+        nothing.
         """
         text = without_surrogates(query.text[:QUERY_CHARACTERS])
         wanted = terms(text)[:WORDS]
-        self.index.catch_up(stop)
+        if stop is not None:
+            self.index.catch_up(stop)
         waiting = self.index.waiting()
-        if not wanted:
+        if not wanted or not self.index.is_made():
             return Answer((), (), True, False, waiting)
         with self._database.reading() as cursor:
             found = Finding(cursor, query, wanted)

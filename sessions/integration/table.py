@@ -47,7 +47,12 @@ class Agent:
 
 #: Seconds; the hook itself leaves within 0.3. Claude Code gives all hooks of SessionEnd together
 #: 1.5 s unless one asks for more.
-_CLAUDE = {"SessionEnd": ("session-end", 5), "Stop": ("stop", 5), "PreCompact": ("pre-compact", 5)}
+_CLAUDE = {
+    "SessionEnd": ("session-end", 5),
+    "Stop": ("stop", 5),
+    "PreCompact": ("pre-compact", 5),
+    "UserPromptSubmit": ("prompt", 5),
+}
 #: Codex cuts SessionEnd at 3 s and warns at every start about more.
 _CODEX = _CLAUDE | {"SessionEnd": ("session-end", 3)}
 #: Milliseconds.
@@ -55,6 +60,7 @@ _GEMINI = {
     "SessionEnd": ("session-end", 5000),
     "AfterAgent": ("stop", 5000),
     "PreCompress": ("pre-compact", 5000),
+    "BeforeAgent": ("prompt", 5000),
 }
 _QWEN = {name: (ours, seconds * 1000) for name, (ours, seconds) in _CLAUDE.items()}
 _CURSOR = {"sessionEnd": ("session-end", 0), "stop": ("stop", 0), "preCompact": ("pre-compact", 0)}
@@ -105,9 +111,15 @@ AGENTS: tuple[Agent, ...] = (
         {},
         grouped=False,
         members={"version": 1},
-        notes=(SWEEP,),
+        notes=("its hook can add nothing to a prompt", SWEEP),
     ),
 )
+
+
+def prompt_event(agent: str) -> str | None:
+    """The event of ``agent`` at which its hook may add to a prompt; None where it has none."""
+    found = (each.events for each in AGENTS if each.name == agent)
+    return next((name for events in found for name in events if events[name][0] == "prompt"), None)
 
 
 @dataclass(frozen=True)

@@ -310,7 +310,7 @@ def test_a_byte_order_mark_and_bad_bytes_in_text_are_read_past(root: Path) -> No
         ("claude-code",),
         ("claude-code", "session-end", "more"),
         ("unknown", "session-end"),
-        ("claude-code", "prompt"),
+        ("claude-code", "prompts"),
         ("--help", "x"),
         ("claude-code\nforged line", "session-end"),
     ],

@@ -33,6 +33,7 @@ class Daemon:
     endings: Endings = field(default_factory=Endings)
     at_rest: bool = False
     told: list[dict[str, Any]] = field(default_factory=list)
+    prompts: list[tuple[str, bytes]] = field(default_factory=list)
     waited: list[tuple[str | None, float]] = field(default_factory=list)
     waiting: threading.Event = field(default_factory=threading.Event)
     done: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -46,6 +47,11 @@ class Daemon:
     def ring(self) -> None:
         """Count."""
         self.rings += 1
+
+    def prompt(self, agent: str, said: bytes) -> dict[str, Any]:
+        """What the hook is to print."""
+        self.prompts.append((agent, said))
+        return {"say": agent}
 
     def events(self, after: int, seconds: float) -> list[dict[str, Any]]:
         """Those that were told, once there is one."""
@@ -79,7 +85,14 @@ def daemon() -> Daemon:
 def path(folder: Path, daemon: Daemon) -> Iterator[Path]:
     """A listening socket."""
     path = folder / "run" / "memoryd.sock"
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.done.release)
+    answers = Answers(
+        daemon.status,
+        daemon.ring,
+        daemon.wait,
+        daemon.events,
+        daemon.prompt,
+        daemon.done.release,
+    )
     served = Api(path, answers)
     served.start()
     yield path
@@ -121,6 +134,26 @@ def test_a_ring_reaches_the_workers(path: Path, daemon: Daemon) -> None:
     assert Client(path).ring()
 
     assert daemon.rings == 1
+
+
+def test_a_prompt_is_handed_on_whole_and_answered(path: Path, daemon: Daemon) -> None:
+    """The agent's name and the bytes as they came."""
+    said = b'{"prompt": "' + b"x" * 100_000 + b'"}'
+
+    assert ask(path, "POST", "/v1/prompt?agent=codex", said) == (200, {"say": "codex"})
+    assert daemon.prompts == [("codex", said)]
+
+
+def test_a_prompt_without_a_length_or_too_long_is_refused(path: Path, daemon: Daemon) -> None:
+    """Nothing of it is read."""
+    for length in (b"", b"Content-Length: -1\r\n", b"Content-Length: 4194305\r\n"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(15)
+            client.connect(str(path))
+            client.sendall(b"POST /v1/prompt?agent=codex HTTP/1.0\r\n" + length + b"\r\n")
+            assert b" 400 " in client.recv(4096)
+
+    assert daemon.prompts == []
 
 
 def test_who_waits_is_answered_when_it_has_come_to_rest(path: Path, daemon: Daemon) -> None:
@@ -258,7 +291,9 @@ def test_a_client_that_hangs_up_does_no_harm(
 
 def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
     """A socket without a listener, and any other file in its place."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
+    answers = Answers(
+        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
+    )
     path = folder / "memoryd.sock"
     path.write_text("left over")
 
@@ -272,7 +307,9 @@ def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
 
 def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> None:
     """Stop is safe unstarted, twice, and where somebody removed the socket."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
+    answers = Answers(
+        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
+    )
     served = Api(folder / "memoryd.sock", answers)
     served.stop()
     for _ in range(20):
@@ -289,7 +326,9 @@ def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> No
 
 def test_a_path_that_cannot_be_bound_is_an_error_of_ours(folder: Path, daemon: Daemon) -> None:
     """A folder in the socket's place."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
+    answers = Answers(
+        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
+    )
     (folder / "memoryd.sock" / "x").mkdir(parents=True)
 
     with pytest.raises(HomeError, match="cannot be opened"):
@@ -300,7 +339,9 @@ def test_a_folder_of_another_user_is_refused(
     folder: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they made in a temp folder could be changed by them at any time."""
-    answers = Answers(daemon.status, daemon.ring, daemon.wait, daemon.events, lambda: None)
+    answers = Answers(
+        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
+    )
     monkeypatch.setattr(os, "getuid", lambda: 12345)
 
     with pytest.raises(HomeError, match="belongs to user"):

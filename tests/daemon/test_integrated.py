@@ -172,9 +172,14 @@ def commands(settings: Path, agent: Agent) -> dict[str, str]:
 
 
 def fire(person: Person, agent: Agent) -> None:
-    """One session for each event, and the event as the agent fires it: a shell runs the entry."""
+    """One session for each event, and the event as the agent fires it: a shell runs the entry.
+
+    The prompt event makes no job (``test_prompts.py``).
+    """
     scribe = person.scribe(agent.name)
     for event, (ours, _) in agent.events.items():
+        if ours == "prompt":
+            continue
         # The end of a run is looked at where enough was said: that is session 1.
         name, path = session(scribe, ("session-end", "stop", "pre-compact").index(ours))
         said = documented(agent.name, event, name, path, scribe.cwd)

@@ -94,7 +94,7 @@ def test_settings_that_are_not_understood_are_left_alone(home: Home, shape: str)
     assert path.read_bytes() == UNFIT[shape]
     assert outcome.state == "refused"
     assert str(path) in outcome.problem
-    assert set(json.loads(outcome.by_hand)["hooks"]) == {"SessionEnd", "Stop", "PreCompact"}
+    assert set(json.loads(outcome.by_hand)["hooks"]) == set(CLAUDE.events)
     assert run(home, remove=True).by_hand == "take out every hook that calls memoryd-hook"
 
 

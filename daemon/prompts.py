@@ -1,0 +1,91 @@
+"""What an agent's prompt hook is told.
+
+A prompt that asks back to earlier sessions ("what did we decide about ...") is answered with what
+was said there; any other one with nothing, and at once. The agent waits: nothing is indexed first,
+no model is asked, and what cannot be looked up now is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from memoryd.jobs.workplace import Workplace
+from memoryd.memory.config import load_project, switched_off
+from memoryd.memory.errors import ConfigError, UsageError
+from memoryd.memory.projects import Resolver, excluded
+from memoryd.sessions.integration.table import prompt_event
+from memoryd.sessions.recall import asks_back, recall
+from memoryd.sessions.search import Search
+
+#: What of an agent's own words is believed: longer ones are no path and no session.
+_WORD_CHARACTERS = 4096
+
+
+def answer(place: Workplace, agent: str, said: bytes) -> dict[str, Any]:
+    """What the hook of ``agent`` is to print for the event it ``said``; empty for nothing.
+
+    Raises ``UsageError`` for an agent that takes nothing at its prompts, and for what is no event;
+    ``HistoryError`` where the session history cannot be read.
+    """
+    event = prompt_event(agent)
+    if event is None:
+        raise UsageError(f"{agent[:80]!r} is no agent that is told anything at a prompt")
+    told = _Event.read(said)
+    if told.by_child or not told.cwd or not asks_back(told.prompt):
+        return {}
+    project = Resolver(place.home, place.config.projects.worktrees).resolve(told.cwd)
+    if not _wanted(place, told.cwd, project.path):
+        return {}
+    with Search(place.home.session_history, place.clock) as search:
+        found = recall(
+            search,
+            told.prompt,
+            project=project.key,
+            active=told.session or None,
+            stop=None,
+        )
+    if not found.included:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": found.block}}
+
+
+class _Event:
+    """What an agent said at its prompt event, as far as it is of use here."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self.prompt = said["prompt"] if isinstance(said.get("prompt"), str) else ""
+        self.session = _word(said.get("session_id"))
+        cwd = _word(said.get("cwd"))
+        self.cwd = cwd if cwd.startswith("/") else ""
+        #: A sub-agent's prompt is its agent's, no person's.
+        self.by_child = bool(said.get("agent_id"))
+
+    @staticmethod
+    def read(said: bytes) -> _Event:
+        """The event in the bytes. Raises ``UsageError`` where they hold none."""
+        try:
+            value = json.loads(said.decode("utf-8-sig", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise UsageError("an event is a JSON object") from error
+        if not isinstance(value, dict):
+            raise UsageError("an event is a JSON object")
+        return _Event(value)
+
+
+def _word(value: object) -> str:
+    sound = isinstance(value, str) and len(value) <= _WORD_CHARACTERS and "\0" not in value
+    return str(value).encode("utf-8", "replace").decode() if sound else ""
+
+
+def _wanted(place: Workplace, cwd: str, project: str) -> bool:
+    """Whether the person lets agents be told anything where this one works."""
+    if switched_off(place.environ, "RECALL"):
+        return False
+    try:
+        config = load_project(Path(project), place.config)
+    except ConfigError:
+        return False  # a project whose file cannot be read is left alone
+    globs = config.privacy.exclude
+    return config.memory.auto_recall and not (excluded(cwd, globs) or excluded(project, globs))
