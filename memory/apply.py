@@ -151,7 +151,7 @@ def take_back(home: Home, plan: Plan, *, clock: Clock, wait_seconds: float = 0.0
         store = Store.open(home, key)
         with store.writer_lock(wait_seconds):
             baseline = Baseline(store)
-            if not baseline.exists() or baseline.with_trailer(*_mark(plan)):
+            if not baseline.exists() or baseline.committed_as(*_mark(plan)):
                 continue
             operations = [each for each in plan.operations if each.store == key]
             written = Written.of(store, plan)
@@ -277,7 +277,7 @@ def _forgotten(
 
 def _committed(baseline: Baseline, plan: Plan) -> Commit | None:
     """The commit of this plan, else of another one for the same scope."""
-    found = baseline.with_trailer(*_mark(plan))
+    found = baseline.committed_as(*_mark(plan))
     return next((each for each in found if _is_of(each, plan)), found[0] if found else None)
 
 

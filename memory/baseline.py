@@ -25,6 +25,7 @@ from pathlib import Path
 from memoryd.memory import branch, changes, trees
 from memoryd.memory.branch import BRANCH
 from memoryd.memory.clock import SystemClock
+from memoryd.memory.commit_index import commit_index
 from memoryd.memory.commits import FORMAT, Author, Commit, identity, message, parse_commit, trailer
 from memoryd.memory.committing import write_blobs, write_trees
 from memoryd.memory.errors import BaselineError, BaselineMissing
@@ -269,6 +270,18 @@ class Baseline:
         found = self._grep(f"{key}: " if value is None else trailer(key, value))
         return [made for made in found if made.values(key) and value in (None, *made.values(key))]
 
+    def committed_as(self, key: str, value: str) -> list[Commit]:
+        """``with_trailer`` for a trailer of ``commit_index.MARKS``: the history is not walked anew.
+
+        For whoever asks again and again, as a worker does before each save.
+        """
+        head = self.head()
+        if head is None:
+            return []
+        found = commit_index(self.git, str(self.store.git_dir), head).with_mark(key, value)
+        commits = (self._commits("--max-count=1", each)[0] for each in found)
+        return [made for made in commits if value in made.values(key)]
+
     def commits_of(self, job: str) -> list[Commit]:
         """The commits of one job, newest first."""
         return self.with_trailer("Memoryd-Job", job)
@@ -316,8 +329,15 @@ class Baseline:
 
     def touched_since(self, path: str, since_ms: int) -> bool:
         """Whether a commit of that second or later changed ``path``."""
-        at_ms = self.committed_at_ms(path)
-        return bool(at_ms) and at_ms >= since_ms // 1000 * 1000
+        head, second_ms = self.head(), since_ms // 1000 * 1000
+        if head is None:
+            return False
+        index = commit_index(self.git, str(self.store.git_dir), head)
+        if not index.linear:
+            return self.committed_at_ms(path) >= max(second_ms, 1)
+        within = index.since(second_ms)
+        found = self._commits("--max-count=1", within, "--", path) if within else []
+        return bool(found) and found[0].at_ms >= second_ms
 
     def paths_of(self, commit: str) -> list[str]:
         """The files of memory that ``commit`` changed."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from memoryd.memory.facts import Answer, Checked, Fact, Relation
+from memoryd.memory.memo import kept_for_short
 from memoryd.memory.notes import Note
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.values import opposes, sense_key, without_said_as
@@ -72,7 +73,11 @@ def _keys(statement: str, content: str) -> frozenset[str]:
     return frozenset({sense_key(statement), sense_key(content)} - {""})
 
 
-def sayings(note: Note | ShownNote) -> Iterator[str]:
+def sayings(note: Note | ShownNote) -> tuple[str, ...]:
     """The keys (``values.sense_key``) of what ``note`` says: description, body, each line."""
-    for text in (note.description, note.body, *note.body.splitlines()):
-        yield sense_key(text)
+    return _sayings(note.description, note.body)
+
+
+@kept_for_short
+def _sayings(description: str, body: str) -> tuple[str, ...]:
+    return tuple(map(sense_key, (description, body, *body.splitlines())))

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from memoryd.memory.memo import kept_for_short
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.text import words
 
@@ -22,11 +23,9 @@ class NearestNotes:
 
     def __init__(self, notes: Sequence[ShownNote]) -> None:
         self._notes = tuple(notes)
-        self._heads = [frozenset(words(f"{n.name} {n.description}")) for n in self._notes]
-        self._all = [
-            head | frozenset(words(note.body))
-            for head, note in zip(self._heads, self._notes, strict=True)
-        ]
+        spoken = [_words(note.name, note.description, note.body) for note in self._notes]
+        self._heads = [head for head, _ in spoken]
+        self._all = [every for _, every in spoken]
         self._spread = Counter(word for found in self._all for word in found)
 
     def find(self, text: str, limit: int = 5) -> list[ShownNote]:
@@ -56,6 +55,13 @@ class NearestNotes:
             return 0.0
         rarity = math.log(1 + len(self._notes) / self._spread[word])
         return rarity * (_HEAD if word in self._heads[at] else 1.0)
+
+
+@kept_for_short
+def _words(name: str, description: str, body: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of a note's name and description, and all of its words."""
+    head = frozenset(words(f"{name} {description}"))
+    return head, head | frozenset(words(body))
 
 
 def nearest(notes: Iterable[ShownNote], text: str, limit: int = 5) -> list[ShownNote]:

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from memoryd.memory import header
 from memoryd.memory.errors import NoteError
 from memoryd.memory.files import sha256
+from memoryd.memory.memo import kept_for_short
 from memoryd.memory.text import slug, without_surrogates
 
 NoteType = Literal["user", "feedback", "project", "reference", "episode"]
@@ -84,6 +85,7 @@ class Note:
         return f"{self.type}/{self.name}"
 
 
+@kept_for_short
 def parse(data: bytes, path: str) -> Note:
     """Read the note at ``path`` (relative to its store).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memoryd.memory.memo import kept_for_short
 from memoryd.memory.text import statement_key, words
 
 _NAME = re.compile(r"(?<=[^\s.!?:;…\-*•#>\"'`(])\s+([A-Z][\w'’-]*\w)")
@@ -111,11 +112,12 @@ def turns(old: str, new: str) -> bool:
     return any(opposes(line, said) for said in new.splitlines() for line in lines)
 
 
-def _polarity(statement: str) -> tuple[list[str], bool]:
+@kept_for_short
+def _polarity(statement: str) -> tuple[tuple[str, ...], bool]:
     """The words of its first clause (a reason may follow), and whether they are forbidden."""
     said = _content_words(_CLAUSE_END.split(statement, maxsplit=1)[0])
     negated = not _NEGATIONS.isdisjoint(said) or "cannot" in said
-    return [_singular(word) for word in said if word not in _POLAR], negated
+    return tuple(_singular(word) for word in said if word not in _POLAR), negated
 
 
 def _content_words(statement: str) -> list[str]:
