@@ -32,7 +32,7 @@ KEPT = {"codex": (("zst", 30), ("archived zst", 15), ("archived", 10)),
 LARGEST = (
     ("claude-code", "", 0.036),
     ("codex", "zst", 0.030),
-    ("opencode", "", 0.026),
+    ("opencode", "", 0.029),
     ("gemini-cli", "document", 0.018),
 )
 _SMALLEST = 2_500
