@@ -105,17 +105,13 @@ def directory_named(name: str) -> str:
         listed += 1
         if listed > LISTED_LIMIT:
             return ""
-        for below_it in _folders(above):
-            dashed = _DASHED.sub("-", str(below_it)).strip("-")
-            if dashed == name:
-                found.append(str(below_it))
-            if name.startswith(f"{dashed}-"):
-                waiting.append(below_it)
+        before = str(above).rstrip("/")
+        for each in names_in(above):
+            # Told by its name alone before it is looked at: a folder may hold thousands of others.
+            below_it = f"{before}/{each}"
+            dashed = _DASHED.sub("-", below_it).strip("-")
+            is_it, leads_there = dashed == name, name.startswith(f"{dashed}-")
+            if (is_it or leads_there) and Path(below_it).is_dir():
+                found += [below_it] if is_it else []
+                waiting += [Path(below_it)] if leads_there else []
     return found[0] if len(found) == 1 else ""
-
-
-def _folders(above: Path) -> list[Path]:
-    try:
-        return [above / name for name in names_in(above) if (above / name).is_dir()]
-    except OSError:
-        return []
