@@ -34,6 +34,8 @@ from formats import FORMS, Item, OpenCode, Output, Said, Session
 from outputs import Outputs
 from plan import Archive, Place, Planned, plan
 
+#: The end of the year that the archive is of: fixed, and before any clock it is mined by.
+UNTIL = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 #: The share of a transcript that is words of the person or the assistant.
 KEPT_SHARE = 0.10
 #: What a line costs beside what it says, roughly.
@@ -79,10 +81,10 @@ def generate(folder: Path, sessions: int, size: int, seed: int) -> dict[str, Any
             return found
         raise SystemExit(f"{folder} holds another archive: remove it or name another folder")
     person = folder / "person"
-    until = datetime.fromisoformat("2026-11-01T00:00:00+00:00")
-    archive = plan(person, sessions=sessions, size=size, seed=seed, until=until)
+    archive = plan(person, sessions=sessions, size=size, seed=seed, until=UNTIL)
     _make_places(archive.places)
-    written = list(_write(archive, person, seed))
+    outputs = Outputs(random.Random(seed), size)
+    written = list(_write(archive, outputs, person, seed))
     made = manifest(archive, written, wanted)
     path.write_text(json.dumps(made, indent=1), "utf-8")
     return made
@@ -200,8 +202,7 @@ def _make_places(places: list[Place]) -> None:
             subprocess.run([*git, *begin], check=True, env=environ)
 
 
-def _write(archive: Archive, person: Path, seed: int) -> Iterator[Written]:
-    outputs = Outputs(random.Random(seed))
+def _write(archive: Archive, outputs: Outputs, person: Path, seed: int) -> Iterator[Written]:
     for place in archive.places:
         folder = person / ".gemini/tmp" / Path(place.path).name
         folder.mkdir(parents=True, exist_ok=True)

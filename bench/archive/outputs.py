@@ -19,11 +19,11 @@ _KINDS = (
 
 
 class Outputs:
-    """Gives outputs of any length; the same for the same ``chance``."""
+    """Gives outputs of any length; the same for the same ``chance`` and size of the archive."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, longest: int = _BANK_BYTES) -> None:
         lines, size = [], 0
-        while size < _BANK_BYTES:
+        while size < min(longest, _BANK_BYTES):
             values = {name: int(chance.random() * top) for name, top in _TOPS.items()}
             text = _KINDS[int(chance.random() * len(_KINDS))].format(**values)
             lines.append(json.dumps(f"{text}\n")[1:-1].encode())

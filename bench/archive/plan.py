@@ -112,8 +112,7 @@ def plan(person: Path, *, sessions: int, size: int, seed: int, until: datetime) 
     chance = _Chance(seed, person, until_ms)
     places = _places(person, min(_PROJECTS, max(4, sessions // 6)))
     roots = list(_roots(chance, places, _sizes(chance, sessions, size)))
-    forks = int(sessions * _FORKS)
-    for at in range(forks):
+    for at in range(max(1, int(sessions * _FORKS))):
         _make_fork(chance, roots, len(roots) - 1 - at)
     children = [_child(chance, chance.random.choice(roots)) for _ in range(max(1, sessions // 20))]
     return Archive(places, [*roots, *filter(None, children)])
