@@ -31,6 +31,7 @@ from memoryd.memory.committing import write_blobs, write_trees
 from memoryd.memory.errors import BaselineError, BaselineMissing
 from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.gitprogram import Git
+from memoryd.memory.kept_files import keep_files, kept_files
 from memoryd.memory.repository import NOTHING, Repository
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.trouble import Trouble, find_trouble
@@ -207,15 +208,19 @@ class Baseline:
 
     def files(self, commit: str | None = None, *paths: str) -> dict[str, str]:
         """The files of memory in ``commit`` (default the newest), all or these: path to blob id."""
-        at = commit or self.head()
+        at, place = commit or self.head(), str(self.store.git_dir)
         if at is None:
             return {}
+        if (kept := kept_files(place, at)) is not None and self.exists():
+            return {path: kept[path] for path in paths or kept if path in kept}
         listing = self.git.ok("ls-tree", "-r", "-z", "--full-tree", at, "--", *paths)
         found = {}
         for line in filter(None, listing.split(b"\0")):
             mode_type_id, _, name = line.partition(b"\t")
             if self.store.holds(path := os.fsdecode(name)):
                 found[path] = mode_type_id.split()[2].decode()
+        if not paths:
+            keep_files(place, at, dict(found))
         return found
 
     def show(self, commit: str, path: str) -> bytes | None:
