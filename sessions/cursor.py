@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from memoryd.memory.facts import Role
 from memoryd.sessions.adapter import Found, Parsed, State, as_id, as_text, skip
@@ -35,11 +38,32 @@ _TYPED = re.compile(r"<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
 _DASHED = re.compile(r"[^A-Za-z0-9]+")
 
 
+class _Part(msgspec.Struct, omit_defaults=True, gc=False):
+    type: Any = msgspec.UNSET
+    name: Any = msgspec.UNSET
+    text: Any = msgspec.UNSET
+    thought: Any = msgspec.UNSET
+
+
+class _Message(msgspec.Struct, omit_defaults=True):
+    content: str | list[_Part] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Slim(msgspec.Struct, omit_defaults=True):
+    """What is looked at of a line; what tools were given is passed over."""
+
+    role: Any = msgspec.UNSET
+    type: Any = msgspec.UNSET
+    timestamp: Any = msgspec.UNSET
+    message: _Message | msgspec.UnsetType = msgspec.UNSET
+
+
 class Cursor(Loose, Lines):
     """Reads Cursor's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "cursor"
     passed_over = frozenset({"turn_ended"})
+    slim = msgspec.json.Decoder(_Slim)
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``~/.cursor/projects``."""

@@ -21,8 +21,9 @@ from memoryd.sessions.source import Item, Look
 #: Largest document that is read.
 DOCUMENT_LIMIT_BYTES = 64 * 1024 * 1024
 
-#: The items of a document's bytes, in order. Raises ``ValueError`` where it is no such document.
-Split = Callable[[bytes], Sequence[bytes]]
+#: The items of a document's bytes, in order: parts of it, none copied before it is read. Raises
+#: ``ValueError`` where it is no such document.
+Split = Callable[[bytes], Sequence[msgspec.Raw]]
 
 
 class Documents:
@@ -34,7 +35,7 @@ class Documents:
     def open(self, path: Path, session: str) -> ItemList:
         """The messages of the document at ``path``. See ``Source``."""
         try:
-            return ItemList(self._split(read_document(path)))
+            return ItemList(_Parts(self._split(read_document(path))))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise TranscriptError(
                 f"the transcript {path} is not the JSON that it should be",
@@ -63,6 +64,19 @@ class Documents:
         """When it was last modified; it has fewer messages than bytes."""
         found = stat_file(path)
         return Look(found.st_mtime_ns // 1_000_000, found.st_size) if found else None
+
+
+class _Parts(Sequence[bytes]):
+    """The parts of a document, each as bytes of its own when it is asked for."""
+
+    def __init__(self, parts: Sequence[msgspec.Raw]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, at: int) -> bytes:  # type: ignore[override]
+        return bytes(self._parts[at])
 
 
 class ItemList:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -62,6 +63,27 @@ class _Id(msgspec.Struct):
     type: str | None = None
 
 
+class _Call(msgspec.Struct, omit_defaults=True, gc=False):
+    id: Any = None
+    name: Any = None
+    args: Any = None
+    status: Any = None
+
+
+class _Slim(msgspec.Struct, rename={"patch": "$set", "turn": "$rewindTo"}, omit_defaults=True):
+    """What is looked at of a line. What tools gave, nine tenths of it, is passed over."""
+
+    patch: Any = msgspec.UNSET
+    turn: Any = msgspec.UNSET
+    id: Any = msgspec.UNSET
+    type: Any = msgspec.UNSET
+    kind: Any = msgspec.UNSET
+    timestamp: Any = msgspec.UNSET
+    content: Any = msgspec.UNSET
+    sessionId: Any = msgspec.UNSET
+    toolCalls: list[_Call] | msgspec.UnsetType = msgspec.UNSET
+
+
 _document = msgspec.json.Decoder(_Document)
 _id = msgspec.json.Decoder(_Id)
 
@@ -82,14 +104,23 @@ class _LastOfEachFile(LineFile):
     def read(self, position: int, cutoff: int | None) -> Iterator[Item]:
         """As every source, but of the versions of one message only the last before the cutoff."""
         end = self.end() if cutoff is None else cutoff
+        replaced = self._replaced(position, end)
+        for number, item in enumerate(super().read(position, end)):
+            if number >= len(replaced) or not replaced[number]:  # it may have grown meanwhile
+                yield item
+
+    def _replaced(self, position: int, end: int) -> bytearray:
+        """For each line whether a later one is the same message: a byte a line, 1 for yes."""
         last: dict[str, int] = {}
-        for after, line in super().read(position, end):
+        replaced = bytearray()
+        for _, line in super().read(position, end):
             known = _id_on(line)
+            if known in last:
+                replaced[last[known]] = 1
             if known and (known in last or len(last) < VERSIONS_LIMIT):
-                last[known] = after
-        for after, line in super().read(position, end):
-            if last.get(_id_on(line), after) == after:
-                yield after, line
+                last[known] = len(replaced)
+            replaced.append(0)
+        return replaced
 
 
 def _id_on(line: bytes | None) -> str:
@@ -101,8 +132,8 @@ def _id_on(line: bytes | None) -> str:
     return f"{found.type} {found.id}" if found.id else ""
 
 
-def _messages(data: bytes) -> list[bytes]:
-    return [bytes(message) for message in _document.decode(data).messages]
+def _messages(data: bytes) -> list[msgspec.Raw]:
+    return _document.decode(data).messages
 
 
 class GeminiCli(Loose, Media):
@@ -110,6 +141,7 @@ class GeminiCli(Loose, Media):
 
     name = "gemini-cli"
     passed_over = frozenset({"info", "error", "warning", "gemini", "user"})
+    slim = msgspec.json.Decoder(_Slim)
 
     def __init__(self) -> None:
         self._lines, self._document = _LastOfEach(), Documents(_messages)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -46,12 +47,28 @@ Object = dict[str, object]
 
 
 class Loose:
-    """Reads items that are JSON objects; what one says is for ``understand`` to tell."""
+    """Reads items that are JSON objects; what one says is for ``understand`` to tell.
+
+    ``slim``, where an agent has one, decodes only what ``understand`` looks at: most of a
+    transcript are tools' outputs, which need not become values. An item it does not fit is decoded
+    whole.
+    """
+
+    slim: msgspec.json.Decoder[Any] | None = None
 
     def parse(self, line: bytes, state: State) -> Parsed:
         """What ``line`` says. See ``Adapter``."""
-        value = decoded(line)
+        value = self._slimly(line) or decoded(line)
         return value if isinstance(value, Parsed) else self.understand(value, state)
+
+    def _slimly(self, line: bytes) -> Object | None:
+        if self.slim is None:
+            return None
+        try:
+            found: Object = msgspec.to_builtins(self.slim.decode(line))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return found
 
     def understand(self, item: Object, state: State) -> Parsed:
         """What one item says. Changes ``state``."""

@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from memoryd.memory.facts import Role
 from memoryd.sessions.adapter import (
@@ -51,6 +54,43 @@ _SAID_BY = {"", "real_user", "assistant_output"}
 _SAID_AS = {"", "mid_turn_user_message"}
 
 
+class _Response(msgspec.Struct, omit_defaults=True, gc=False):
+    error: Any = msgspec.UNSET
+
+
+class _Answer(msgspec.Struct, omit_defaults=True, gc=False):
+    id: Any = msgspec.UNSET
+    name: Any = msgspec.UNSET
+    response: _Response | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Part(msgspec.Struct, omit_defaults=True, gc=False):
+    functionResponse: _Answer | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Message(msgspec.Struct, omit_defaults=True):
+    parts: list[_Part] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Status(msgspec.Struct, omit_defaults=True):
+    status: Any = msgspec.UNSET
+
+
+class _Slim(msgspec.Struct, omit_defaults=True):
+    """What is looked at of a record that holds what a tool gave; the output is passed over."""
+
+    type: Any = msgspec.UNSET
+    cwd: Any = msgspec.UNSET
+    version: Any = msgspec.UNSET
+    toolCallResult: _Status | msgspec.UnsetType = msgspec.UNSET
+    message: _Message | msgspec.UnsetType = msgspec.UNSET
+
+
+_slim = msgspec.json.Decoder(_Slim)
+_RESULT = b'"tool_result"'
+_HEAD_BYTES = 1024
+
+
 class QwenCode(Loose, Lines):
     """Reads Qwen Code's transcripts. Keeps nothing; see ``Adapter`` for the contract."""
 
@@ -80,6 +120,17 @@ class QwenCode(Loose, Lines):
     def start(self, session: str, path: Path) -> State:
         """A root: sub-agents have no transcript among the chats."""
         return State(session=session)
+
+    def parse(self, line: bytes, state: State) -> Parsed:
+        """What ``line`` says. See ``Adapter``."""
+        if line.find(_RESULT, 0, _HEAD_BYTES) > 0:
+            try:
+                found = _slim.decode(line)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                return super().parse(line, state)
+            if found.type == "tool_result":
+                return self.understand(msgspec.to_builtins(found), state)
+        return super().parse(line, state)
 
     def understand(self, item: Object, state: State) -> Parsed:
         """At most one message."""
