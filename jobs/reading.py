@@ -70,7 +70,7 @@ def slice_of(
         )
         for number, m in enumerate(messages, start=1)
     ]
-    return prompt.chunks(labelled)[:SLICE_CHUNKS]
+    return prompt.chunks(labelled, most=SLICE_CHUNKS)
 
 
 def read_slice(

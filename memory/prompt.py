@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from memoryd.memory.facts import SliceMessage
 from memoryd.memory.own_calls import OPEN, continued, enclosed
@@ -112,17 +113,22 @@ def corrective(request: Request, problems: Sequence[str]) -> Request:
     return replace(request, prompt=continued(request.prompt, f"\n{redact(note)[0]}"))
 
 
+@lru_cache(maxsize=512)
 def render(message: SliceMessage) -> str:
-    """One message as the prompt shows it: ``[m3] user: ...``, further lines indented."""
+    """One message as the prompt shows it: ``[m3] user: ...``, further lines indented.
+
+    Kept for a while: it is measured when the slice is cut into chunks, then shown.
+    """
     return f"[{message.label}] {message.role}: {quoted(message.text)}"
 
 
 def chunks(
-    messages: Sequence[SliceMessage], limit: int = CHUNK_CHARACTERS
+    messages: Sequence[SliceMessage], limit: int = CHUNK_CHARACTERS, most: int | None = None
 ) -> list[tuple[SliceMessage, ...]]:
-    """``messages`` in order, in groups of at most ``limit`` rendered characters.
+    """``messages`` in order, in groups of at most ``limit`` rendered characters; ``most`` groups.
 
-    A message is never split; one that is longer than ``limit`` stands alone.
+    A message is never split; one that is longer than ``limit`` stands alone. What the groups have
+    no room for is not looked at.
     """
     groups: list[tuple[SliceMessage, ...]] = []
     group: list[SliceMessage] = []
@@ -131,6 +137,8 @@ def chunks(
         length = len(render(message)) + 1
         if group and size + length > limit:
             groups.append(tuple(group))
+            if len(groups) == most:
+                return groups
             group, size = [], 0
         group.append(message)
         size += length

@@ -102,3 +102,14 @@ def test_chunks_keep_the_order_and_split_no_message() -> None:
         size = sum(len(render(message)) + 1 for message in group)
         assert size <= 160 or len(group) == 1
     assert chunks([]) == []
+
+
+def test_chunks_look_at_no_more_messages_than_there_is_room_for() -> None:
+    """As many groups as are asked for, the same as the first of all."""
+    messages = [_message("x" * 60, n) for n in range(1, 100)]
+    left = iter(messages)
+
+    groups = chunks(left, limit=160, most=3)  # type: ignore[arg-type]
+
+    assert groups == chunks(messages, limit=160)[:3]
+    assert next(left).label == f"m{len([m for group in groups for m in group]) + 2}"
