@@ -201,6 +201,7 @@ def _apply_to(store: Store, given: _Given) -> Commit:
         return before
     every = [each for each in plan.operations if each.store == store.key]
     written = Written.of(store, plan)
+    begun = written.take_up(every)
     forgotten = _forgotten(store, plan, every, given.spans)
     left_out = [each for each in every if each.candidate in forgotten]
     put_back_all(Work(store, baseline, left_out, now_ms, written))
@@ -218,6 +219,8 @@ def _apply_to(store: Store, given: _Given) -> Commit:
     with Heads(store) as heads:
         heads.follow()
         perform_all(work)
+        for each in begun:
+            each.unlink(missing_ok=True)
         trailers = _trailers(plan, work, forgotten, _in_no_note(work))
         made = baseline.commit(work.left, plan.subject or _subject(work), trailers, now_ms=now_ms)
         heads.saved(work.left)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -100,6 +101,17 @@ def write_atomic(
         raise
     sync_directory(path.parent)
     return True
+
+
+def leftovers(path: Path) -> list[Path]:
+    """The temporary files of writes of ``path`` whose process died before they got its name.
+
+    Nobody may be writing it now. Raises ``OSError``.
+    """
+    if not path.parent.is_dir():
+        return []
+    own = re.compile(rf"\.{re.escape(path.name[:40])}\.[0-9a-f]{{12}}\.tmp")
+    return [each for each in sorted(path.parent.iterdir()) if own.fullmatch(each.name)]
 
 
 def read_or_none(path: Path) -> bytes | None:

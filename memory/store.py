@@ -25,6 +25,7 @@ from memoryd.memory.exchange import take_away
 from memoryd.memory.files import (
     full_disk,
     is_full,
+    leftovers,
     make_directory,
     sha256,
     sync_directory,
@@ -193,18 +194,34 @@ class Store:
         data = self.read(path)
         return None if data is None else sha256(data)
 
-    def replace(self, path: str, data: bytes, *, found: str | None) -> bool:
+    def replace(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        found: str | None,
+        note: Callable[[], object] = lambda: None,
+    ) -> bool:
         """Put ``data`` at ``path`` if the file still has the sha256 ``found`` (None: no file).
 
-        False when it changed meanwhile; then nothing was done. Raises ``StoreError`` as ``read``
-        does, and for data too large to be read back. The caller holds the writer lock.
+        False when it changed meanwhile; then nothing was done. ``note`` is called right before the
+        file gets its name: from then on until it has it, a temporary file is there that
+        ``files.leftovers`` finds. Raises ``StoreError`` as ``read`` does, and for data too large to
+        be read back. The caller holds the writer lock.
         """
+
+        def still(place: Path) -> bool:
+            same = _is_still(path, found, place)
+            if same:
+                note()
+            return same
+
         if len(data) > _limit(path):
             raise _refused(path, f"it would be larger than {_limit(path)} bytes")
         full = self._safe(path)
         try:
             make_directory(full.parent)
-            return write_atomic(full, data, still=partial(_is_still, path, found))
+            return write_atomic(full, data, still=still)
         except OSError as error:
             raise _failed(path, error) from error
 
@@ -250,6 +267,8 @@ class Store:
             if self.shown_index() != text.encode():
                 make_directory(self.root)
                 write_atomic(self.root / INDEX, text.encode())
+            for each in leftovers(self.root / INDEX):
+                each.unlink(missing_ok=True)
         except OSError as error:
             raise _failed(INDEX, error) from error
 

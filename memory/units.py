@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from memoryd.memory import seams
@@ -389,9 +389,9 @@ def _write(work: Work, path: str, current: bytes | None, data: bytes | None) -> 
     """Put ``data`` in the place of ``current``; False when the file changed meanwhile."""
     found = _digest(current)
     if data is not None:
-        if found is None and work.is_new(path):
-            work.written.note(path)
-        written = work.store.replace(path, data, found=found)
+        is_new = found is None and work.is_new(path)
+        note = partial(work.written.note, path) if is_new else lambda: None
+        written = work.store.replace(path, data, found=found, note=note)
     else:
         written = found is not None and work.store.remove(path, found=found)
     if written:

@@ -3,8 +3,10 @@
 A plan that died before its commit leaves files that a person may take away again: by hand, by
 forgetting, renaming or superseding the note. To the call that goes on with the plan such a file
 looks like one that was never written. So a new file is noted here first, one synced line, and what
-is noted and gone is a person's doing. (A process that dies between the line and the file makes us
-believe that too: the fact then is not written, and nothing else is lost by it.)
+is noted and gone is a person's doing. The line is written when the file is there under a temporary
+name, so that a process which dies between the line and the file leaves that: then it was never in
+place, and ``take_up`` says so. (After a power cut even that may be gone: the fact then is not
+written, and nothing else is lost by it.)
 
 The file stands beside the baseline and holds the lines of plans that are not committed yet: a plan
 and a path each. The caller holds the writer lock.
@@ -13,6 +15,7 @@ and a path each. The caller holds the writer lock.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +24,12 @@ from memoryd.memory.files import (
     FILE_MODE,
     full_disk,
     is_full,
+    leftovers,
     read_or_none,
     sync_directory,
     write_atomic,
 )
-from memoryd.memory.plan import Plan
+from memoryd.memory.plan import Operation, Plan
 from memoryd.memory.store import Store
 
 _NAME = "memoryd-written"
@@ -69,6 +73,25 @@ class Written:
         except OSError as error:
             raise _failed(place, error) from error
         self.paths.add(path)
+
+    def take_up(self, operations: Iterable[Operation]) -> list[Path]:
+        """Find what a process that died had not put in place yet: that was not written.
+
+        The temporary files of it come back, to be removed once the files are in place. One that
+        holds anything else than ``operations`` leave is not ours to remove. Raises ``StoreError``.
+        """
+        found: list[Path] = []
+        for each in operations:
+            whole = (each.content or "").encode()
+            place = self.store.root / each.path
+            try:
+                begun = [left for left in leftovers(place) if whole.startswith(left.read_bytes())]
+            except OSError as error:
+                raise _failed(place, error) from error
+            if begun and not os.path.lexists(place):
+                self.paths.discard(each.path)
+            found += begun
+        return found
 
     def forget(self) -> None:
         """The plan is committed or given up: drop its lines. Raises ``StoreError``."""

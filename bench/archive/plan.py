@@ -187,6 +187,7 @@ def _make_fork(chance: _Chance, roots: list[Planned], at: int) -> None:
         and each.size < _FORKED_LIMIT
         and each.origin is None
         and each.moved is None
+        and len(each.said) < 3
     ]
     if not origins:
         return
@@ -195,6 +196,8 @@ def _make_fork(chance: _Chance, roots: list[Planned], at: int) -> None:
     session.forked_from, session.cwd = origin.session.id, origin.session.cwd
     session.begun_ms = origin.session.begun_ms + DAY_MS
     fork.origin, fork.place, fork.moved = origin, origin.place, None
+    # More than three in one piece of a session are for a person to decide on.
+    fork.said = fork.said[:1]
 
 
 def _child(chance: _Chance, parent: Planned) -> Planned | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from store_builders import (
     KEY,
@@ -217,11 +219,13 @@ def test_a_file_that_changes_at_the_last_moment_is_a_persons(
     replace = Store.replace
     races = [1]
 
-    def race(self: Store, path: str, data: bytes, *, found: str | None) -> bool:
+    def race(
+        self: Store, path: str, data: bytes, *, found: str | None, note: Callable[[], object]
+    ) -> bool:
         if races:
             races.pop()
             write_note(store, path, "Saved just now")
-        return replace(self, path, data, found=found)
+        return replace(self, path, data, found=found, note=note)
 
     monkeypatch.setattr(Store, "replace", race)
     applied = apply_plan(home, plan(update_of(store, "user/a.md", "One", "Two")), clock=clock)

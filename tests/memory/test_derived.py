@@ -79,3 +79,16 @@ def test_a_write_into_a_held_store_keeps_its_last_index(
         apply_plan(home, plan(operation("user/z.md", "Z")), clock=clock)
 
     assert store.shown_index() == before
+
+
+def test_what_a_process_that_died_left_of_an_index_is_cleared_away(
+    home: Home, clock: FakeClock
+) -> None:
+    """By the next index that is written; what else a person has beside it stays."""
+    store = make_store(home, a="A")
+    (store.root / ".MEMORY.md.0123456789ab.tmp").write_bytes(b"")
+    (store.root / ".MEMORY.md.mine.tmp").write_bytes(b"")
+
+    save(store, clock)
+
+    assert {path.name for path in store.root.glob(".MEMORY*")} == {".MEMORY.md.mine.tmp"}

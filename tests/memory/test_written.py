@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from store_builders import make_store, note_bytes, operation, plan, write_note
+from store_builders import make_store, note_bytes, operation, plan, write_bytes, write_note
 
 from memoryd.memory import seams
 from memoryd.memory.apply import apply_plan, take_back
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.errors import DiskFull, StoreError
-from memoryd.memory.files import sha256
+from memoryd.memory.files import leftovers, sha256
 from memoryd.memory.home import Home
 from memoryd.memory.notes import update
 from memoryd.memory.plan import Plan
@@ -246,3 +246,55 @@ def test_a_superseded_note_comes_back_when_its_copy_was_taken_away(
 
     assert apply_plan(home, made, clock=clock).changed == ("supersede",)
     assert live(store) == [GONE]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_note_that_had_not_got_its_name_when_the_process_died_is_written(
+    home: Home, clock: FakeClock, share: float
+) -> None:
+    """Nobody can have taken it away: what was begun is there under a temporary name."""
+    store = make_store(home, old="Old words")
+    made = plan(operation(NEW, "New words"))
+    Written.of(store, made).note(NEW)
+    whole = note_bytes(NEW, "New words")
+    left = write_bytes(store, "user/.new.md.0123456789ab.tmp", whole[: int(len(whole) * share)])
+
+    applied = apply_plan(home, made, clock=clock)
+
+    assert applied.fates() == {}
+    assert store.read(NEW) == whole
+    assert not (store.root / left).exists()
+
+
+def test_what_a_process_that_died_left_of_somebody_elses_words_stays(
+    home: Home, clock: FakeClock
+) -> None:
+    """It tells nothing of the plan's note, which a person took away, and may be all they have."""
+    store = make_store(home, old="Old words")
+    made = plan(operation(NEW, "New words"))
+    Written.of(store, made).note(NEW)
+    left = write_bytes(store, "user/.new.md.0123456789ab.tmp", note_bytes(NEW, "Theirs"))
+
+    apply_plan(home, made, clock=clock)
+
+    assert live(store) == [GONE]
+    assert (store.root / left).read_bytes() == note_bytes(NEW, "Theirs")
+
+
+def test_a_note_is_noted_when_its_bytes_are_on_disk_and_before_it_has_its_name(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that there is no moment in which a process may die and the note look like taken away."""
+    store = make_store(home, old="Old words")
+    seen: list[tuple[list[bytes], bool]] = []
+    note = Written.note
+
+    def told(self: Written, path: str) -> None:
+        begun = [each.read_bytes() for each in leftovers(store.root / path)]
+        seen.append((begun, (store.root / path).exists()))
+        note(self, path)
+
+    monkeypatch.setattr(Written, "note", told)
+    apply_plan(home, plan(operation(NEW, "New words")), clock=clock)
+
+    assert seen[0] == ([note_bytes(NEW, "New words")], False)
