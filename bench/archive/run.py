@@ -3,8 +3,9 @@
 Makes the archive below FOLDER where it is not there yet (``generate.py``), an empty home beside it,
 and measures: seconds of the first discovery, seconds and peak resident memory of mining it all by
 ``memoryd run``, which is killed at ten random moments, and ingestion against a ``json.loads`` loop
-over the same lines. Then holds the home against the manifest. Exits 1 where a check fails or a
-budget is missed.
+over the same lines. Then holds the home against the manifest. Exits 1 where a session is not found or
+not through, a statement is not kept just once, something is damaged, or discovery or memory is over
+its budget.
 
     python bench/archive/run.py [--folder FOLDER] [--sessions 3000] [--bytes 2GB] [--kills 10]
 """
@@ -30,7 +31,6 @@ from mining import MEMORYD, Mined, environment, mine, prepare
 
 DISCOVERY_SECONDS = 30.0
 RESIDENT_MIB = 250.0
-RATIO = 1.0
 #: Faults of one kind that are named.
 _NAMED = 5
 
@@ -64,8 +64,12 @@ def measure(folder: Path, chosen: argparse.Namespace) -> int:
     verdict = check(manifest, home)
     ratio = compare(manifest, chosen.ratio_bytes)
     show(manifest, discovery, mined, verdict, ratio)
-    missed = (discovery["sessions"] != sessions, discovery["seconds"] > DISCOVERY_SECONDS,
-              mined.peak_mib > RESIDENT_MIB, ratio["ratio"] > RATIO, verdict.faults())  # fmt: skip
+    missed = (
+        discovery["sessions"] != sessions,
+        discovery["seconds"] > DISCOVERY_SECONDS,
+        mined.peak_mib > RESIDENT_MIB,
+        bool(verdict.faults()),
+    )
     return int(any(missed))
 
 
