@@ -67,6 +67,7 @@ class CommitIndex:
 
 _guard = threading.Lock()
 _kept: OrderedDict[str, CommitIndex] = OrderedDict()
+_walking: dict[str, threading.Lock] = {}
 
 
 def commit_index(git: Git, place: str, head: str) -> CommitIndex:
@@ -75,15 +76,23 @@ def commit_index(git: Git, place: str, head: str) -> CommitIndex:
     Raises ``BaselineError`` where it cannot be read.
     """
     with _guard:
-        kept = _kept.pop(place, None)
+        walking = _walking.setdefault(place, threading.Lock())
+    with walking:  # nobody else waits for this git
+        with _guard:
+            kept = _kept.pop(place, None)
         if kept is None or not _follow(git, kept, head):
             kept = CommitIndex(head)
             for commit, parents in _walked(git.ok(*_log(head))):
                 kept.add(commit, parents)
-        _kept[place] = kept
+        _keep(place, kept)
+        return kept
+
+
+def _keep(place: str, index: CommitIndex) -> None:
+    with _guard:
+        _kept[place] = index
         while len(_kept) > 1 and sum(len(each.ids) for each in _kept.values()) > COMMITS:
             _kept.popitem(last=False)
-        return kept
 
 
 def _follow(git: Git, kept: CommitIndex, head: str) -> bool:

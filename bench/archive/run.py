@@ -3,9 +3,9 @@
 Makes the archive below FOLDER where it is not there yet (``generate.py``), an empty home beside it,
 and measures: seconds of the first discovery, seconds and peak resident memory of mining it all by
 ``memoryd run``, which is killed at ten random moments, and ingestion against a ``json.loads`` loop
-over the same lines. Then holds the home against the manifest. Exits 1 where a session is not found or
-not through, a statement is not kept just once, something is damaged, or discovery or memory is over
-its budget.
+over the same lines. Then holds the home against the manifest. Exits 1 where a session is not found
+or not through, a statement is not kept just once, something is damaged, or discovery or memory is
+over its budget.
 
     python bench/archive/run.py [--folder FOLDER] [--sessions 3000] [--bytes 2GB] [--kills 10]
 """
