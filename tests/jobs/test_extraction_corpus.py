@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 BENCH = Path(__file__).parents[2] / "bench" / "extraction"
-sys.path.append(str(BENCH))
+# Before the other folders of bench, which have a ``run`` too.
+sys.path.insert(0, str(BENCH))
 
 import cases as corpus  # noqa: E402
 import run  # noqa: E402
