@@ -68,15 +68,17 @@ def test_a_history_is_walked_once_and_then_only_what_was_added(
     assert walks == [f"{known}..{made}"]
 
 
-def test_what_was_taken_out_of_the_history_is_not_found(home: Home) -> None:
-    """A person put the branch back, and went on from there."""
+@pytest.mark.parametrize("seen", [True, False])
+def test_what_was_taken_out_of_the_history_is_not_found(home: Home, seen: bool) -> None:
+    """A person put the branch back, and went on from there, before it was asked again or after."""
     store = make_store(home, a="One")
     start = Baseline(store).head()
     _commit(store, VALUE)
     assert len(_found(store)) == 1
 
     git(store, "reset", "--quiet", "--soft", str(start))
-    assert _found(store) == []
+    if seen:
+        assert _found(store) == []
     _commit(store)
     assert _found(store) == []
 
