@@ -32,6 +32,7 @@ from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.report import report
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
+from memoryd.jobs.tidying import tidy
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
 from memoryd.jobs.workplace import Workplace, open_workplace
@@ -63,7 +64,7 @@ STORES_SECONDS = 600.0
 CHECK_SECONDS = 3600.0
 #: What ended while no daemon ran is taken in and distilled first.
 CHECK_FIRST_SECONDS = 120.0
-PRUNE_SECONDS = 24 * 3600.0
+TIDY_SECONDS = 24 * 3600.0
 #: A pass is bounded: what a first one leaves of a long history, the next ones take.
 WORDS_SECONDS = 3600.0
 WORDS_FIRST_SECONDS = 300.0
@@ -182,7 +183,7 @@ class Daemon:
         schedule.add("folders", FOLDERS_SECONDS, self.watcher.renew, first=FOLDERS_SECONDS)
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
-        schedule.add("prune", PRUNE_SECONDS, self._prune)
+        schedule.add("tidy", TIDY_SECONDS, self._tidy)
         schedule.add("words", WORDS_SECONDS, self._let_go, first=WORDS_FIRST_SECONDS)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
         if self.notifier.watchdog_seconds:
@@ -308,14 +309,8 @@ class Daemon:
         if check_stores(self.place):
             self.doorbell.ring()
 
-    def _prune(self) -> None:
-        pruned = self.place.ledger.prune(self.place.config.queue.keep_finished)
-        if pruned:
-            logger().info("jobs.pruned", jobs=pruned)
-        injections = self.place.ledger.usage.prune()
-        if injections:
-            logger().info("injections.pruned", injections=injections)
-        self.place.ledger.archive.prune()
+    def _tidy(self) -> None:
+        tidy(self.place)
 
     def _let_go(self) -> None:
         let_go(self.place)

@@ -17,6 +17,7 @@ from memoryd.jobs.indexing import index_some
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
+from memoryd.jobs.tidying import tidy
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
 from memoryd.jobs.workplace import Workplace, open_workplace
@@ -117,9 +118,7 @@ def _work(place: Workplace, only: str | None) -> int:
         keeper.stop()
     if only is None:
         _commit_edits(place)
-        ledger.prune(place.config.queue.keep_finished)
-        ledger.usage.prune()
-        ledger.archive.prune()
+        tidy(place)
         let_go(place)
         index_some(place)
     return attempts

@@ -72,6 +72,10 @@ def make_database_file(path: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file) from None
 
 
+#: The names under which ``write_atomic`` writes.
+_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp", re.DOTALL)
+
+
 def write_atomic(
     path: Path, data: bytes, *, still: Still | None = None, mode: int = FILE_MODE
 ) -> bool:
@@ -112,6 +116,24 @@ def leftovers(path: Path) -> list[Path]:
         return []
     own = re.compile(rf"\.{re.escape(path.name[:40])}\.[0-9a-f]{{12}}\.tmp")
     return [each for each in sorted(path.parent.iterdir()) if own.fullmatch(each.name)]
+
+
+def old_leftovers(folder: Path, before_ms: int) -> list[Path]:
+    """Temporary files of whatever writes in ``folder``, last touched before ``before_ms`` (wall).
+
+    Raises ``OSError``.
+    """
+    if not folder.is_dir():
+        return []
+    left = [each for each in sorted(folder.iterdir()) if _TEMPORARY.fullmatch(each.name)]
+    return [each for each in left if _is_older(each, before_ms)]
+
+
+def _is_older(path: Path, before_ms: int) -> bool:
+    try:
+        return path.lstat().st_mtime_ns // 1_000_000 < before_ms
+    except FileNotFoundError:
+        return False  # its writer is done
 
 
 def read_or_none(path: Path) -> bytes | None:

@@ -1,0 +1,37 @@
+"""The daily tidying."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from world import World
+
+from memoryd.jobs.tidying import LEFT_MS, tidy
+from memoryd.memory.testing import FakeClock
+
+
+def test_what_a_killed_writer_left_goes_once_nobody_can_be_writing_it(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Beside the home's files and the projects'; younger ones and a person's files stay."""
+    world = World(tmp_path, clock)
+    project = world.home.projects / "p"
+    project.mkdir()
+    names = (".project.json.0123456789ab.tmp", ".mine.tmp", "project.json")
+    files = [folder / name for folder in (project, world.home.root) for name in names]
+    for path in files:
+        path.write_text("{")
+    at = (clock.now_ms() - LEFT_MS) / 1000
+
+    def age(seconds: float) -> None:
+        for path in files:
+            os.utime(path, (at - seconds, at - seconds))
+
+    age(-60)
+    tidy(world.place)
+    assert all(path.exists() for path in files)
+
+    age(60)
+    tidy(world.place)
+    assert [path.name for path in files if path.exists()] == [*names[1:], *names[1:]]
