@@ -60,7 +60,9 @@ def check(manifest: dict[str, Any], home: Path) -> Verdict:
     _ledger(manifest, home, verdict)
     for store in sorted(home.glob("projects/*/memory")):
         _git(home, store, verdict)
-    verdict.damaged += [f"left behind: {path.name}" for path in home.rglob("*.tmp")]
+    # Beside a project's own file one may lie for a day; in a store it would be in the person's way.
+    for folder in (*home.glob("projects/*/memory"), home / "baselines", home / "inbox"):
+        verdict.damaged += [f"left behind: {path.name}" for path in folder.rglob("*.tmp")]
     return verdict
 
 
