@@ -145,4 +145,6 @@ SILENT: tuple[Silent, ...] = (
     ),
     Silent("openclaw", "OpenClaw", (".openclaw",), "it runs plugins of its own, no programs"),
     Silent("hermes", "Hermes", (".hermes",), "it has no hooks that run a program"),
+    Silent("estacoda", "EstaCoda", (".estacoda",), "it has no hooks that run a program"),
+    Silent("freecode", "FreeCode", (".freecode",), "the form of its hooks is not documented"),
 )
