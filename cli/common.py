@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -88,6 +89,28 @@ def project_option(command: _Command) -> _Command:
     )(command)
 
 
+def agent_option(text: str) -> Callable[[_Command], _Command]:
+    """``--agent``, one whose transcripts can be read; ``text`` is its help."""
+    return click.option("--agent", metavar="AGENT", callback=_take_agent, help=text)
+
+
+def _take_agent(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    from memoryd.sessions.agents import known
+
+    if value is None or value in known():
+        return value
+    import difflib
+
+    near = difflib.get_close_matches(value.lower(), known(), n=3, cutoff=0.4) or known()
+    raise click.BadParameter(
+        f"no agent is called {value[:80]!r}; the nearest: {', '.join(near)}",
+        context,
+        parameter,
+    )
+
+
 def store_of(home: Home, project: str | None) -> Store:
     """The store of the project named by a directory or a key, or of the current directory."""
     from memoryd.memory.store import Store
@@ -96,32 +119,44 @@ def store_of(home: Home, project: str | None) -> Store:
 
 
 def key_of(home: Home, project: str | None) -> str:
-    """The key of the project named by a directory or a key, or of the current directory."""
-    if project and _is_key(home, project):
-        return project
-    return _resolver(home).resolve(_directory(project)).key
+    """The key of the project named by a directory or a key, or of the current directory.
+
+    Raises ``UsageError`` for a name that is neither a directory nor of a known project.
+    """
+    return _key(home, _resolver(home), project)
 
 
 def record_project(home: Home, project: str | None) -> None:
     """Have the home note which directory a project is in, once its store has been written."""
-    if not (project and _is_key(home, project)):
-        resolver = _resolver(home)
-        resolver.remember([resolver.resolve(_directory(project)).key])
+    resolver = _resolver(home)
+    resolver.remember([_key(home, resolver, project)])
+
+
+def _key(home: Home, resolver: Resolver, project: str | None) -> str:
+    if not project:
+        return resolver.resolve(os.fspath(Path.cwd())).key
+    from memoryd.memory.project_names import named_project
+
+    place = absolute(project)
+    used = partial(_said_in, home)
+    return named_project(home, project, place, resolver.resolve, used, new=True).key
+
+
+def _said_in(home: Home) -> set[str]:
+    """The keys of the projects in which something was said."""
+    from memoryd.memory.clock import SystemClock
+    from memoryd.sessions.history import History
+
+    if not home.session_history.exists():
+        return set()
+    with History(home.session_history, SystemClock()) as history:
+        return set(history.project_use())
 
 
 def _resolver(home: Home) -> Resolver:
     from memoryd.memory.projects import Resolver
 
     return Resolver(home, configuration(home).projects.worktrees)
-
-
-def _directory(project: str | None) -> str:
-    return os.fspath(absolute(project) if project else Path.cwd())
-
-
-def _is_key(home: Home, project: str) -> bool:
-    """Whether this names a project of the home rather than a directory (such as ``..``)."""
-    return "/" not in project and project not in {".", ".."} and (home.projects / project).is_dir()
 
 
 def say(values: dict[str, Any], text: str, as_json: bool, *, theirs: bool = False) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memoryd.cli.common import open_queue, store_of
+from memoryd.cli.common import open_queue
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -60,8 +61,13 @@ def state_of(place: Opened, session: StoredSession) -> str:
     return "distilled" if session.user_messages else "empty"
 
 
-def key_of(place: Opened, project: str | None) -> str | None:
-    """The key of a project that a directory or a key names; None where none is named."""
-    if project is None or project in place.history.project_use():
-        return project
-    return store_of(place.home, project).key
+def place_of(home: Home, key: str) -> str:
+    """How a person names the project, for ``--project``: its directory, in short, else its key."""
+    from memoryd.memory.project_names import path_in
+
+    path = path_in(home, key)
+    if not path.startswith("/"):
+        return key
+    own = os.environ.get("HOME", "").rstrip("/")
+    inside = own and (path == own or path.startswith(f"{own}/"))
+    return f"~{path[len(own) :]}" if inside else path

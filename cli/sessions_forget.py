@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memoryd.cli.common import home_option, json_option, say, when
-from memoryd.cli.sessions_common import Opened, key_of, opened
+from memoryd.cli.common import agent_option, home_option, json_option, key_of, say, when
+from memoryd.cli.sessions_common import Opened, opened
 from memoryd.memory.errors import StoreBusy
 from memoryd.memory.home import Home
 
@@ -32,7 +32,7 @@ Name = tuple[str, str]
 @click.command(epilog="Example: memoryd sessions forget 5f3a9c21")
 @click.argument("named", metavar="[SESSION]...", nargs=-1)
 @click.option("--project", metavar="DIR", help="All that worked in this project (or its key).")
-@click.option("--agent", metavar="AGENT", help="All of this agent.")
+@agent_option("All of this agent.")
 @click.option(
     "--before", type=click.DateTime(["%Y-%m-%d"]), help="All that were last active before that day."
 )
@@ -100,7 +100,8 @@ def _choose(
     """What the options mean and is not forgotten yet."""
     from memoryd.sessions.listing import CHOSEN_LIMIT, Which, choose
 
-    which = Which(agent, key_of(place, project), before_ms, forgotten=False)
+    key = None if project is None else key_of(place.home, project)
+    which = Which(agent, key, before_ms, forgotten=False)
     return choose(place.history, which, CHOSEN_LIMIT)
 
 

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memoryd.cli.common import age, home_option, json_option, say, table
-from memoryd.cli.sessions_common import SHORT, Opened, key_of, opened, state_of
+from memoryd.cli.common import age, agent_option, home_option, json_option, key_of, say, table
+from memoryd.cli.sessions_common import SHORT, Opened, opened, place_of, state_of
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
     from memoryd.sessions.stored import StoredSession
 
-_PROJECT_CHARACTERS = 32
-
 
 @click.command("list", epilog="Example: memoryd sessions list --project . --limit 5")
 @click.option("--project", metavar="DIR", help="Only of this project: a directory in it, or a key.")
-@click.option("--agent", metavar="AGENT", help="Only of this agent.")
+@agent_option("Only of this agent.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True)
 @home_option
 @json_option
@@ -33,11 +31,14 @@ def list_sessions(
     from memoryd.sessions.listing import Which, choose
 
     with opened(home) as place:
-        chosen = choose(place.history, Which(agent, key_of(place, project)), limit)
+        key = None if project is None else key_of(home, project)
+        chosen = choose(place.history, Which(agent, key), limit)
         found = [_values(place, *name) for name in chosen]
-    rows = [_row(each) for each in found]
+        read = place.history.counts().sessions
+    rows = [_row(home, each) for each in found]
     heads = ("SESSION", "AGENT", "ACTIVE", "PROJECT", "SAID", "STATE", "BEGINS WITH")
-    text = table(heads, rows) if rows else "no session was read yet"
+    none = f"none of the {read} sessions that were read fits" if read else "no session was read yet"
+    text = table(heads, rows) if rows else none
     say({"sessions": found}, text, as_json)
 
 
@@ -63,14 +64,14 @@ def summary(place: Opened, stored: StoredSession) -> dict[str, Any]:
     }
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
-    projects = [key[-_PROJECT_CHARACTERS:] for key in one["projects"]]
+def _row(home: Home, one: dict[str, Any]) -> tuple[str, ...]:
+    projects = one["projects"]
     more = f" +{len(projects) - 1}" if len(projects) > 1 else ""
     return (
         one["session"][-SHORT:],
         one["agent"],
         age(one["last_active_ms"]),
-        (projects[0] if projects else "-") + more,
+        (place_of(home, projects[0]) if projects else "-") + more,
         str(one["messages"]),
         one["state"],
         one["first"] or "-",

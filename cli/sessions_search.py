@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memoryd.cli.common import home_option, json_option, key_of, say, when
+from memoryd.cli.common import agent_option, home_option, json_option, key_of, say, when
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -28,7 +28,7 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 @click.command(epilog='Example: memoryd sessions search "lease timeout" --since 2w')
 @click.argument("words", metavar="QUERY", nargs=-1, required=True)
 @click.option("--project", metavar="DIR|KEY", help="Only what was said in this project.")
-@click.option("--agent", metavar="NAME", help="Only what was said to this agent.")
+@agent_option("Only what was said to this agent.")
 @click.option("--session", metavar="ID", help="Only this session, by its id or how that begins.")
 @click.option("--since", metavar="TIME", help="From this day or instant on, or since 12h, 3d, 2w.")
 @click.option("--until", metavar="TIME", help="Before this day or instant.")

@@ -27,8 +27,9 @@ from memoryd.memory.identities import (
     move,
     record,
 )
+from memoryd.memory.project_names import is_key, named_project
 from memoryd.memory.projects import Project, Resolver, path_of
-from memoryd.memory.store import Store
+from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.sessions.history import History
 
 #: Repositories that are asked who they are when some project is gone from its place.
@@ -74,11 +75,14 @@ class Projects:
         self._worktrees = config.projects.worktrees
 
     def all(self) -> list[Known]:
-        """Every project of which anything is kept, the last active first, then by key."""
+        """Every project of which anything is kept, the last active first, then by key.
+
+        Not one that is but a name: no directory, no repository, nothing said, nothing ever noted.
+        """
         use = self.history.project_use()
         keys = {each.key for each in identities(self.home)} | set(use)
         keys |= {store.key for store in Store.all(self.home) if not store.is_profile}
-        found = [self.known(key, use) for key in keys]
+        found = [each for key in keys if not self._is_but_a_name(each := self.known(key, use))]
         return sorted(found, key=lambda each: (-(each.last_active_ms or 0), each.key))
 
     def known(self, key: str, use: Mapping[str, tuple[int, int | None]]) -> Known:
@@ -91,6 +95,14 @@ class Projects:
         exists = path.startswith("/") and Path(path).is_dir()
         return Known(key, path, exists, notes, sessions, last, into)
 
+    def _is_but_a_name(self, known: Known) -> bool:
+        if known.exists or known.notes or known.sessions or known.merged_into:
+            return False
+        said = identity(self.home, known.key)
+        store = Store.for_project(self.home, known.key)
+        of_a_repository = said is not None and (said.root_commit or said.git_common_dir)
+        return not of_a_repository and not store.notes() and not store.read(TOMBSTONES)
+
     def counts(self, key: str) -> dict[str, int]:
         """How many notes of each type the project has; ``archive`` counts what was superseded."""
         found = Store.for_project(self.home, key).notes()
@@ -100,17 +112,16 @@ class Projects:
     def named(self, name: str, directory: Path, *, as_first: bool = False) -> Project:
         """The project with the key ``name``, or that of ``directory``.
 
-        ``as_first``: the one recorded there, though it was merged into another.
+        ``as_first``: the one recorded there, though it was merged into another. Raises
+        ``UsageError`` where nothing is known of either.
         """
-        if is_key(self.home, name):
-            said = identity(self.home, name)
-            return Project(name, said.path if said is not None else path_of(name) or "")
-        if as_first:
+        if as_first and not is_key(self.home, name):
             place = os.path.realpath(directory)
             for said in identities(self.home):
                 if said.path == place and said.merged_into:
                     return Project(said.key, said.path)
-        return self._resolve(directory)
+        used = self.history.project_use
+        return named_project(self.home, name, directory, self._resolver().resolve, used)
 
     def move(self, project: Project, directory: Path) -> Moved:
         """Have the project live in ``directory`` from now on; its key and all under it stay.
@@ -120,7 +131,7 @@ class Projects:
         if not directory.is_dir():
             raise UsageError(f"there is no directory {directory}", hint="name the new one")
         there = self._resolve(directory)
-        said = identity(self.home, project.key) or self._recorded(project)
+        said = identity(self.home, project.key) or Identity(project.key, project.path)
         if there.key != project.key:
             if is_known(self.home, there.key):
                 raise UsageError(
@@ -129,26 +140,27 @@ class Projects:
                 )
         elif there.path == said.path:
             raise UsageError(f"{project.key} is in {there.path} already")
+        self._require_record(project)
         move(self.home, project.key, there.path)
         messages = 0
         if there.key != project.key:
             messages = self.history.repoint_project(there.key, project.key)
         return Moved(project.key, said.path, there.path, messages)
 
-    def _recorded(self, project: Project) -> Identity:
+    def _require_record(self, project: Project) -> None:
         """Who a project is comes only with a history: one that has none gets one."""
+        if identity(self.home, project.key) is not None:
+            return
         store = Store.for_project(self.home, project.key)
         with store.writer_lock(WAIT_SECONDS):
             Baseline(store).ensure()
-        return record(self.home, project)
+        record(self.home, project)
 
     def _resolve(self, directory: Path) -> Project:
-        return Resolver(self.home, self._worktrees).resolve(str(directory))
+        return self._resolver().resolve(str(directory))
 
-
-def is_key(home: Home, name: str) -> bool:
-    """Whether ``name`` is the key of a project of the home rather than a directory."""
-    return "/" not in name and name not in {"", ".", ".."} and (home.projects / name).is_dir()
+    def _resolver(self) -> Resolver:
+        return Resolver(self.home, self._worktrees)
 
 
 def found_again(home: Home) -> Iterator[tuple[Identity, str]]:

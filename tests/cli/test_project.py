@@ -47,7 +47,7 @@ def make_project(home: Home, place: Path, **notes: str) -> str:
 def test_projects_are_listed_with_what_is_kept_of_them(home: Home, tmp_path: Path) -> None:
     """And whether their directory is still there."""
     one = make_project(home, tmp_path / "one", tabs="Use tabs.")
-    two = make_project(home, tmp_path / "two")
+    two = make_project(home, tmp_path / "two", tabs="Use tabs.")
     (tmp_path / "two").rmdir()
 
     listed = {each["key"]: each for each in as_json(home, "project", "list")["projects"]}
@@ -69,6 +69,54 @@ def test_projects_are_listed_with_what_is_kept_of_them(home: Home, tmp_path: Pat
 def test_no_projects_are_no_error(home: Home) -> None:
     """A home that is new."""
     assert run(home, "project", "list") == "no projects\n"
+
+
+def test_a_name_that_fits_no_project_is_refused_and_makes_none(home: Home, tmp_path: Path) -> None:
+    """With what is nearest; by whatever command, and whether the new directory is there or not."""
+    shop = make_project(home, tmp_path / "shop", tabs="Use tabs.")
+    make_project(home, tmp_path / "other", tabs="Use tabs.")
+    (tmp_path / "new").mkdir()
+    typo = str(tmp_path / "shpo")
+
+    for words in (
+        ("project", "show", typo),
+        ("project", "show", f"{shop}x"),
+        ("project", "mv", typo, str(tmp_path / "new")),
+        ("project", "mv", typo, str(tmp_path / "shop")),
+        ("project", "mv", str(tmp_path / "new"), str(tmp_path)),
+        ("project", "merge", typo, shop),
+        ("project", "merge", shop, typo, "--dry-run"),
+        ("memory", "list", "--project", typo),
+        ("memory", "show", "tabs", "--project", f"{shop}x"),
+        ("consolidate", "--project", typo),
+    ):
+        with pytest.raises(MemorydError, match="no project is known by") as refused:
+            run(home, *words)
+        assert words[-1] == str(tmp_path) or str(tmp_path / "shop") in refused.value.hint
+
+    assert len(as_json(home, "project", "list")["projects"]) == 2
+    assert {path.name for path in home.projects.iterdir()} == {shop, shop[:-4] + "other"}
+
+
+def test_a_note_is_saved_in_a_directory_that_is_there_only(home: Home, tmp_path: Path) -> None:
+    """A directory that has no project yet gets one; a slip of the hand does not."""
+    (tmp_path / "new").mkdir()
+    words = ("--type", "user", "--description", "Uses tabs", "--content", "Use tabs.")
+
+    with pytest.raises(MemorydError, match="no project is known by"):
+        run(home, "memory", "save", "tabs", *words, "--project", str(tmp_path / "nwe"))
+    run(home, "memory", "save", "tabs", *words, "--project", str(tmp_path / "new"))
+
+    (listed,) = as_json(home, "project", "list")["projects"]
+    assert listed["path"] == str(tmp_path / "new")
+
+
+def test_a_project_that_is_but_a_name_is_not_listed(home: Home, tmp_path: Path) -> None:
+    """No directory, no note, nothing said: a slip of the hand, once."""
+    make_project(home, tmp_path / "typo")
+    (tmp_path / "typo").rmdir()
+
+    assert as_json(home, "project", "list")["projects"] == []
 
 
 def test_a_project_is_shown_by_key_and_by_directory(home: Home, tmp_path: Path) -> None:

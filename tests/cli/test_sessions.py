@@ -60,6 +60,33 @@ def test_sessions_are_chosen_by_project_and_agent(world: World) -> None:
     assert len(world.answer("sessions", "list", "--project", ".")["sessions"]) == 1
     assert world.answer("sessions", "list", "--project", "/")["sessions"] == []
     assert world.answer("sessions", "list", "--agent", "codex")["sessions"] == []
+    none = world.run("sessions", "list", "--agent", "codex").stdout
+    assert none == "none of the 1 sessions that were read fits\n"
+
+
+def test_a_filter_that_names_nothing_known_is_refused(world: World) -> None:
+    """An agent as a usage error, a project as what is not there; both with the nearest."""
+    read(world, TABS)
+    typo = str(world.project.parent / f"{world.project.name}x")
+
+    for words in (("list",), ("search", "tabs"), ("forget",)):
+        agent = world.run("sessions", *words, "--agent", "claud-code")
+        project = world.run("sessions", *words, "--project", typo)
+
+        assert (agent.returncode, project.returncode) == (2, 1)
+        assert "the nearest: claude-code" in agent.stderr
+        assert f"the nearest: {world.project}" in project.stderr
+
+
+def test_a_list_names_projects_so_that_project_takes_them(world: World) -> None:
+    """Whole, by the directory, however deep that is."""
+    read(world, TABS)
+
+    lines = world.run("sessions", "list").stdout.splitlines()
+
+    place = lines[1][lines[0].index("PROJECT") :].split()[0]
+    assert world.answer("sessions", "list", "--project", place)["sessions"]
+    assert place == str(world.project)
 
 
 @pytest.mark.parametrize("command", ["show", "forget"])
