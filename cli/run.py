@@ -20,6 +20,9 @@ from memoryd.memory.home import Home
 def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
     """Run the daemon in the foreground until SIGTERM; its log goes to standard error.
 
+    --once beside a daemon has the daemon work off its queue and waits for it; what the daemon does
+    by the hour (letting go of words, tidying up) stays its own.
+
     Exit codes: 1 when another daemon runs on the home, 70 when an attempt was stuck, 78 when the
     configuration cannot be used.
     """
