@@ -218,8 +218,11 @@ def _hooks(look: Look) -> Iterator[Finding]:
     since = look.clock.now_ms() - RECENT_MS
     failed = Counter(_failures(look.home.logs / "hook-errors.log", since))
     for said, times in failed.most_common():
-        what = f"a hook left no envelope, {times} times in the last day: {clip(said, 120)}"
-        todo = "the sweep finds those sessions; docs/agents.md says what the code means"
+        of_a_prompt = said.split(" ")[1:2] == ["prompt"]
+        missed = "a prompt was not answered" if of_a_prompt else "a hook left no envelope"
+        what = f"{missed}, {times} times in the last day: {clip(said, 120)}"
+        lost = "nothing was lost" if of_a_prompt else "the sweep finds those sessions"
+        todo = f"{lost}; docs/agents.md says what the code means"
         yield Finding("hook.failed", "warning", what, todo)
 
 

@@ -385,6 +385,18 @@ def test_what_hooks_could_not_do_in_the_last_day_is_counted(home: Home, clock: F
     assert "2 times" in found.what and "codex stop deadline" in found.what
 
 
+def test_a_prompt_hook_that_failed_lost_no_envelope(home: Home, clock: FakeClock) -> None:
+    """It never leaves one: a prompt was not answered."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock.now_ms() // 1000))
+    home.logs.joinpath("hook-errors.log").write_text(f"{at} claude-code prompt os.13\n")
+
+    found = the_one(home, clock)
+
+    assert found.code == "hook.failed"
+    assert found.what.startswith("a prompt was not answered, 1 times in the last day: claude-code")
+    assert "envelope" not in found.what and "sweep" not in found.todo
+
+
 def _a_gone_project(home: Home, tmp_path: Path) -> Project:
     """A recorded repository ``app`` that was moved to ``new it``."""
     make_repository(tmp_path / "app")
