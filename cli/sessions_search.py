@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,13 @@ NOTICE = (
 #: From how many messages on it is said that they are indexed first.
 _MANY = 20_000
 _AGO = re.compile(r"(\d{1,6})([hdw])")
+#: A * that stands for nothing: too few letters before it.
+_SHORT = re.compile(r"(?<!\w)\w{1,2}\*", re.ASCII)
+_HELP = (
+    "nothing found",
+    "  `time*` finds timeout too: a last * stands for any ending, after three letters or more",
+    "  sessions that were not read yet are not searched: `memoryd backfill status`",
+)
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
@@ -52,7 +60,7 @@ def search(
 
     "Quoted words" stand together, a last * stands for any ending; nothing else means anything but
     itself. Names are found by their parts, versions with and without v, any script by any of its
-    characters.
+    characters. What begins with a dash stands after two: memoryd sessions search -- -x
     """
     from memoryd.sessions.search import Query
 
@@ -66,7 +74,7 @@ def search(
         limit=limit,
     )
     answer = _answer(home, query, session)
-    _say(answer, as_json)
+    _say(answer, query.text, as_json)
 
 
 def open_search(home: Home) -> Search:
@@ -124,7 +132,7 @@ def _instant(text: str | None) -> int | None:
         ) from error
 
 
-def _say(answer: Answer, as_json: bool) -> None:
+def _say(answer: Answer, typed: str, as_json: bool) -> None:
     values = {
         "words": list(answer.words),
         "all_words": answer.all_words,
@@ -133,7 +141,7 @@ def _say(answer: Answer, as_json: bool) -> None:
         "notice": NOTICE,
         "hits": [_values(hit) for hit in answer.hits],
     }
-    say(values, "\n".join(_lines(answer)), as_json)
+    say(values, "\n".join((*_lines(answer), *_notes(answer, typed))), as_json)
 
 
 def _values(hit: Hit) -> dict[str, object]:
@@ -152,7 +160,7 @@ def _values(hit: Hit) -> dict[str, object]:
 
 def _lines(answer: Answer) -> list[str]:
     if not answer.hits:
-        return ["nothing found" if answer.words else "there is no word in that to look for"]
+        return list(_HELP) if answer.words else ["there is no word in that to look for"]
     lines = [] if answer.all_words else ["No message has all the words; these have most."]
     groups: dict[int, list[Hit]] = {}
     for hit in answer.hits:
@@ -165,3 +173,10 @@ def _lines(answer: Answer) -> list[str]:
         lines += ["", "More messages have these words; the newest 5,000 were ranked."]
     lines += ["", NOTICE]
     return lines[1:] if not lines[0] else lines
+
+
+def _notes(answer: Answer, typed: str) -> Iterator[str]:
+    for short in dict.fromkeys(_SHORT.findall(typed)):
+        yield f"{short} was looked for without its *: that needs three letters before it"
+    if answer.waiting:
+        yield f"{answer.waiting} messages are not indexed yet and were not looked at"

@@ -152,7 +152,7 @@ def recall(
     answer = search.find(query, stop=stop) if words else _newest(search, query, stop)
     hits = [hit for hit in answer.hits if hit.share >= LEAST_SHARE]
     considered = (f"project:{project}",)
-    warnings = tuple(_warnings(answer))
+    warnings = tuple(_warnings(answer, hits))
     if not hits:
         return Recall(False, "nothing-found", query.text, considered, (), warnings)
     sources = _sessions(hits) if words else _sessions(hits)[:1]
@@ -185,12 +185,12 @@ def _newest(search: Search, query: Query, stop: Callable[[], bool] | None) -> An
     return Answer(last, (), True, False, search.index.waiting())
 
 
-def _warnings(answer: Answer) -> Iterator[str]:
+def _warnings(answer: Answer, hits: list[Hit]) -> Iterator[str]:
     if answer.waiting:
         yield f"{answer.waiting} messages are not indexed yet and were not looked at"
     if answer.capped:
         yield "more messages have these words than are ranked; only the newest were"
-    if answer.hits and not answer.all_words:
+    if hits and not answer.all_words:
         yield "no message has all the words; these have most"
 
 

@@ -144,7 +144,7 @@ def test_nothing_found_and_nothing_to_look_for_are_no_errors(home: Home, past: P
     """Said in a line."""
     past.say("use pnpm")
 
-    assert run(home, "search", "yarn") == "nothing found\n"
+    assert run(home, "search", "yarn").startswith("nothing found\n")
     assert run(home, "search", "?!") == "there is no word in that to look for\n"
     assert run(home, "search", "pnpm", "yarn").startswith("No message has all the words")
 
@@ -200,3 +200,27 @@ def test_the_twenty_searches_of_the_documents_find_what_they_say(home: Home, pas
     for query, found in rows:
         excerpts = [hit["excerpt"] for hit in as_json(home, "search", "--", query)["hits"]]
         assert found in excerpts, query
+
+
+def test_nothing_found_says_what_may_help(home: Home, past: Past) -> None:
+    """An ending, what was not read yet; and why a short beginning stands for nothing."""
+    past.say("the timeout of the worker")
+
+    none = run(home, "search", "tim")
+    short = run(home, "search", "ti*")
+
+    assert none.startswith("nothing found\n") and "`time*`" in none and "backfill status" in none
+    assert "ti* was looked for without its *: that needs three letters" in short
+    assert "looked for without" not in run(home, "search", "tim*")
+    assert "memoryd sessions search -- -x" in run(home, "search", "--help")
+
+
+def test_recall_of_nothing_warns_of_no_messages(home: Home, past: Past, tmp_path: Path) -> None:
+    """There are none that have most of the words: they are not shown."""
+    key = Resolver(home).resolve(str(tmp_path)).key
+    past.say("the heron of the importer", project=key)
+    prompt = "what did we decide about the zebra giraffe lemur ocelot importer?"
+
+    said = run(home, "recall", "--cwd", str(tmp_path), prompt)
+
+    assert said == "nothing is recalled: no earlier session of this project says anything of it\n"
