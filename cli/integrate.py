@@ -26,6 +26,7 @@ _WORDS = {
     "absent": "not here",
     "sweep": "without hooks",
 }
+_NOTHING_TO_REMOVE = "nothing of ours is in its settings"
 
 
 @click.command(epilog="Example: memoryd integrate claude-code --dry-run")
@@ -53,7 +54,7 @@ def integrate(
         outcomes = [each for each in outcomes if each.state != "absent"]
     note = "" if remove else elsewhere(home)
     values = {"dry_run": dry_run, "agents": [asdict(each) for each in outcomes], "note": note}
-    lines = [line for each in outcomes for line in lines_of(each, dry_run=dry_run)]
+    lines = [line for each in outcomes for line in lines_of(each, dry_run=dry_run, remove=remove)]
     if not outcomes:
         lines.append("no agent that memoryd knows is here")
     lines += [note] if note else []
@@ -77,9 +78,11 @@ def elsewhere(home: Home) -> str:
     )
 
 
-def lines_of(outcome: Outcome, *, dry_run: bool) -> Sequence[str]:
+def lines_of(outcome: Outcome, *, dry_run: bool, remove: bool = False) -> Sequence[str]:
     """What a person reads about one agent."""
     word = _WORDS[outcome.state]
+    if remove and outcome.state == "current":
+        word = _NOTHING_TO_REMOVE
     if dry_run and outcome.diff:
         word = f"would be {word}"
     head = f"{outcome.title}: {word}"

@@ -153,7 +153,7 @@ def _lines(merged: Merged, dry_run: bool) -> Iterator[str]:
     for path, why in merged.left.items():
         yield f"  {path} stays: {why}"
     yield f"tombstones: {merged.tombstones}"
+    yield f"messages of the session history: {merged.messages}"
     if not dry_run:
-        yield f"messages of the session history: {merged.messages}"
         yield f"`memoryd project merge {merged.key} {merged.into} --undo` takes it back"
         yield f"copies of what was there before: {merged.backup}"

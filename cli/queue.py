@@ -173,7 +173,7 @@ def _job_lines(job: Job) -> list[str]:
         f"job       {job.id}",
         f"kind      {job.kind} (made by {job.trigger}, {job.reason or 'no reason given'})",
         f"status    {job.shown_status}" + (f": {came}" if came else ""),
-        f"session   {job.agent} {job.session}, up to byte {job.cutoff}"
+        f"session   {job.agent} {job.session}, up to position {job.cutoff}"
         if job.session
         else f"project   {job.project}",
         f"made      {when(job.created_at)}   finished {when(job.finished_at)}",
@@ -210,7 +210,9 @@ def _transcript_lines(found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return []
     kept = f"{found['messages']} messages kept, {found['user_messages']} of a person"
-    lines = [f"read      {kept}; {found['bad_lines']} bad lines, up to byte {found['position']}"]
+    lines = [
+        f"read      {kept}; {found['bad_lines']} bad lines, up to position {found['position']}"
+    ]
     skipped = sorted(found["skipped"].items())
     if skipped:
         lines.append("skipped   " + ", ".join(f"{count} {reason}" for reason, count in skipped))

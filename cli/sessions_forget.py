@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -38,7 +39,7 @@ Name = tuple[str, str]
 )
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="All not active since.")
 @click.option("--notes", is_flag=True, help="The notes that came of them too.")
-@click.option("--yes", is_flag=True, help="Forget what the other options find.")
+@click.option("--yes", is_flag=True, help="Forget without asking, and what the options find.")
 @home_option
 @json_option
 def forget(
@@ -55,8 +56,8 @@ def forget(
     """Forget each SESSION for good: its words go, and it is never distilled again.
 
     Also not where another session repeats it. Notes that came of it are named and stay, but with
-    --notes. The agent's own transcript is not touched. What --project and the like find is only
-    shown without --yes.
+    --notes. The agent's own transcript is not touched. In a terminal you are asked first; scripts,
+    --json and --yes are not. What --project and the like find is only shown without --yes.
     """
     asked = (project, agent, before, older_than)
     if bool(named) == any(each is not None for each in asked):
@@ -69,6 +70,8 @@ def forget(
         if not named and not yes:
             _preview(place, chosen, as_json)
             return
+        if named and not (yes or as_json) and sys.stdin.isatty():
+            _ask(place, chosen)
         _forget(place, chosen, notes, as_json)
 
 
@@ -105,16 +108,29 @@ def _choose(
     return choose(place.history, which, CHOSEN_LIMIT)
 
 
-def _preview(place: Opened, chosen: Sequence[Name], as_json: bool) -> None:
-    lines = []
+def _ask(place: Opened, chosen: Sequence[Name]) -> None:
+    """Have a person say yes: nothing brings the words back. Ends the command where they do not."""
+    say({}, "\n".join(_listed(place, chosen)), as_json=False)
+    if not click.confirm("Forget it for good? Nothing brings its words back"):
+        click.echo("nothing was forgotten")
+        sys.exit(1)
+
+
+def _listed(place: Opened, chosen: Sequence[Name]) -> Iterator[str]:
     for agent, session in chosen[:_LISTED]:
         stored = place.history.session(agent, session)
-        assert stored is not None, "a session's row is never removed"
+        if stored is None:
+            yield f"{agent}/{session}: not read yet"
+            continue
         projects = ", ".join(stored.projects) or "-"
         said = f"{when(stored.last_active_ms)}, {stored.messages} messages, {projects}"
-        lines.append(f"{agent}/{session}: {said}")
+        yield f"{agent}/{session}: {said}"
     if len(chosen) > _LISTED:
-        lines.append(f"and {len(chosen) - _LISTED} more")
+        yield f"and {len(chosen) - _LISTED} more"
+
+
+def _preview(place: Opened, chosen: Sequence[Name], as_json: bool) -> None:
+    lines = list(_listed(place, chosen))
     those = "this session" if len(chosen) == 1 else f"these {len(chosen)} sessions"
     told = f"nothing was forgotten; --yes forgets {those}"
     lines.append(told if chosen else "no session is meant")
@@ -199,10 +215,17 @@ def _there(place: Opened, notes: Sequence[Written] | dict[Written, None]) -> lis
     return [note for note in notes if note.path in paths[note.store]]
 
 
+def _gone(one: dict[str, Any]) -> str:
+    """What forgetting took: words, jobs, or nothing but the chance to be read."""
+    called_off = f", {one['cancelled']} jobs called off" if one["cancelled"] else ""
+    if not one["messages"]:
+        return f"no word of it was kept, and none will be{called_off}"
+    return f"the words of {one['messages']} messages are gone{called_off}"
+
+
 def _lines(values: dict[str, Any]) -> Iterator[str]:
     for one in values["forgotten"]:
-        name = f"{one['agent']}/{one['session']}"
-        yield f"{name} is forgotten: {one['messages']} messages, {one['cancelled']} jobs called off"
+        yield f"{one['agent']}/{one['session']} is forgotten: {_gone(one)}"
         if not one["read"]:
             yield "  its transcript cannot be read now: what is copied of it may not be known"
     for note in values["notes_forgotten"]:

@@ -81,7 +81,7 @@ def _lines(one: dict[str, Any]) -> Iterator[str]:
     version = f" {one['version']}" if one["version"] else ""
     yield f"session    {one['agent']}{version} {one['session']}"
     yield f"active     {when(one['last_active_ms'])}   state {one['state']}"
-    yield f"transcript {one['transcript'] or '-'}, read up to {one['position']}"
+    yield f"transcript {one['transcript'] or '-'}, read up to position {one['position']}"
     if one["forked_from"] or one["parent"]:
         yield f"from       {one['forked_from'] or one['parent']}"
     for key in one["projects"]:

@@ -96,7 +96,7 @@ class Merger:
                 )
         stores = [Store.for_project(self.home, each.key) for each in (project, into)]
         if dry_run:
-            return _told(joining.decide(*stores))
+            return _told(joining.decide(*stores), self.history.messages_in(project.key))
         with contextlib.ExitStack() as locks:
             for store in sorted(stores, key=lambda each: each.root):
                 locks.enter_context(store.writer_lock(WAIT_SECONDS))

@@ -240,6 +240,11 @@ class History:
             rows = cursor.execute(schema.DIRECTORIES, (project,)).fetchall()
         return [cwd for (cwd,) in rows]
 
+    def messages_in(self, project: str) -> int:
+        """How many messages were said in a project: what ``repoint_project`` would change."""
+        with self._database.reading() as cursor:
+            return int(cursor.execute(schema.MESSAGES_IN, (project,)).fetchone()[0])
+
     def repoint_project(self, old: str, new: str, *, cwd: str | None = None) -> int:
         """Have what was said in the project ``old`` (in ``cwd``) belong to ``new``; how many
         messages."""

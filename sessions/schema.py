@@ -394,6 +394,8 @@ PROJECT_USE = """
 #: What was said in one project belongs to another from now on.
 REPOINT = "update message set project = ? where project = ? and (? is null or cwd = ?)"
 
+MESSAGES_IN = "select count(*) from message where project = ?"
+
 DIRECTORIES = "select distinct cwd from message where project = ? and cwd <> '' order by cwd"
 
 # -- letting go of words (``stripping.py``) --------------------------------------------------------

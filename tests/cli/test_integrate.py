@@ -47,6 +47,8 @@ def test_agents_found_are_integrated_and_the_change_is_shown(settings: Path) -> 
     assert "as it should be" in run().output
     assert "removed" in run("--remove").output
     assert settings.read_bytes() == before
+    again = run("--remove").output
+    assert "nothing of ours is in its settings" in again and "as it should be" not in again
 
 
 def test_a_dry_run_says_so_and_writes_nothing(settings: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,7 @@ def test_a_forgotten_session_is_gone_and_its_notes_are_named(world: World) -> No
 
     assert [each["messages"] for each in done["forgotten"]] == [4]
     (note,) = done["notes"]
+    assert "no word of it was kept, and none will be" in text
     assert f"memoryd memory forget {note['path'].removesuffix('.md')} --project" in text
     assert files_with(world, "heron") == []
     assert len(world.notes()) == 1
@@ -168,6 +172,36 @@ def test_many_are_shown_before_they_are_forgotten(world: World) -> None:
 
     assert len(done["forgotten"]) == 2
     assert world.answer("sessions", "forget", "--project", ".")["sessions"] == []
+
+
+@pytest.mark.slow
+def test_a_person_in_a_terminal_is_asked_before_words_go(world: World) -> None:
+    """No: all stays. Yes: they go; a script is not asked."""
+    read(world, TABS)
+
+    said_no, told = on_a_terminal(world, b"n\n", "sessions", "forget", "s-1")
+    kept = world.answer("sessions", "show", "s-1")["messages_kept"]
+    said_yes, _ = on_a_terminal(world, b"y\n", "sessions", "forget", "s-1")
+
+    assert (said_no, kept, said_yes) == (1, 2, 0)
+    assert "claude-code/s-1: " in told and "nothing was forgotten" in told
+    assert world.answer("sessions", "show", "s-1")["messages_kept"] == 0
+
+
+def on_a_terminal(world: World, typed: bytes, *words: str) -> tuple[int, str]:
+    """The exit code of a command at which a person types, and what it says."""
+    main, side = pty.openpty()
+    program = Path(sys.executable).with_name("memoryd")
+    with subprocess.Popen(
+        [program, *words], stdin=side, stdout=subprocess.PIPE, env=world.environ
+    ) as process:
+        os.write(main, typed)
+        assert process.stdout is not None
+        said = process.stdout.read().decode()
+        code = process.wait(timeout=30)
+    os.close(side)
+    os.close(main)
+    return code, said
 
 
 def test_what_is_to_be_forgotten_must_be_said(world: World) -> None:

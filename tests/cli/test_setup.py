@@ -117,6 +117,19 @@ def test_a_step_that_fails_does_not_stop_the_others(
     assert (person / ".claude" / "settings.json").read_text() == "{"
 
 
+def test_a_step_that_is_only_shown_does_not_fail(
+    person: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --yes nothing was to be done: what stands in the way is said."""
+    monkeypatch.setenv("PATH", "/nothing")
+
+    done = run()
+
+    assert done.exit_code == 2
+    assert "FAILED" not in done.output
+    assert "service: for you to know\n  cannot be done as things are: " in done.output
+
+
 @pytest.mark.slow
 def test_a_person_is_asked_step_by_step(person: Path) -> None:
     """On a terminal: yes to the home, no to the hooks, yes to the service."""

@@ -192,8 +192,10 @@ def test_what_was_said_belongs_to_the_other_and_so_does_what_is_said_next(two: T
     two.world.finalize(two.world.transcript("s1", cwd=Path(two.one.path)).user(FIRST))
     two.keep(1, pnpm="Use pnpm.")
 
+    told = two.merge(dry_run=True)
     merged = two.merge()
 
+    assert told.messages == 1
     session = two.world.place.history.session("claude-code", "s1")
     assert session is not None and session.projects == (two.two.key,)
     assert merged.messages == 1
