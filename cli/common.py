@@ -186,8 +186,16 @@ def configuration(home: Home) -> Config:
         return Config()
 
 
-def open_queue(home: Home) -> tuple[Ledger, Config]:
-    """The ledger, with what lies in the inbox taken in first, and the configuration."""
+def open_queue(home: Home, *, make: bool = False) -> tuple[Ledger, Config]:
+    """The ledger, with what lies in the inbox taken in first, and the configuration.
+
+    Raises ``HomeError`` where there is no home and none is to be made: who only looks makes none.
+    """
+    if not make and not home.is_made():
+        raise HomeError(
+            f"there is no home at {home.root}",
+            hint="`memoryd setup` makes one, as does the first session; --home names another",
+        )
     from memoryd.jobs.intake import take_in
     from memoryd.jobs.workplace import find_transcript, open_ledger
     from memoryd.memory import log

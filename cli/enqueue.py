@@ -51,7 +51,7 @@ def enqueue(
     from memoryd.sessions.agents import adapter_for
 
     session, transcript = _find(agent, session, transcript)
-    ledger, config = open_queue(home)
+    ledger, config = open_queue(home, make=True)
     made = ledger.enqueue(
         kind,
         agent,

@@ -180,7 +180,7 @@ def _applied(home: Home, targets: Sequence[Target], options: Options) -> dict[st
     from memoryd.memory.importing.applying import apply_import
     from memoryd.memory.importing.counters import counted
 
-    ledger, _ = open_queue(home)
+    ledger, _ = open_queue(home, make=True)
     made = apply_import(targets, options, clock=SystemClock())
     keep_counters(ledger, [each for plan in made.plans for each in counted(plan)])
     undo = made.id if made.commits else None

@@ -221,7 +221,7 @@ def _archive(home: Home, config: Config) -> Forecast:
 def _do_backfill(home: Home) -> str:
     from memoryd.cli.backfill import begin
 
-    ledger, config = open_queue(home)
+    ledger, config = open_queue(home, make=True)
     try:
         begin(home, ledger, config)
     finally:

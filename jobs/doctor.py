@@ -111,7 +111,7 @@ def examine(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Findin
 
     A home that is not there is not made: the only finding says so.
     """
-    if not home.root.exists():
+    if not home.is_made():
         what = f"there is no home at {home.root} yet"
         return [
             Finding("home.missing", "ok", what, "the first session, or `memoryd run`, makes it")

@@ -63,6 +63,11 @@ class Home:
             ) from error
         return self.uuid()
 
+    def is_made(self) -> bool:
+        """Whether there is a home here, if only what a hook or a person put there."""
+        kept = (self.identity, self.ledger, self.inbox, self.projects, self.config_file)
+        return any(map(os.path.lexists, kept))
+
     def uuid(self) -> str:
         """The uuid in ``home.json``, or in its copy where that is missing.
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from processes import PNPM, TABS, World
+
+from memoryd.cli.main import cli
+from memoryd.memory.errors import HomeError
+from memoryd.memory.home import Home
 
 
 def test_enqueue_waits_for_the_outcome_without_a_daemon(world: World) -> None:
@@ -47,7 +53,10 @@ def test_list_and_show_tell_a_job_and_its_candidates(world: World) -> None:
 
     assert listed["status"] == "completed"
     assert [candidate["decision"] for candidate in shown["candidates"]] == ["apply"]
-    assert "policy.passed" in text and "I prefer tabs over spaces" in text
+    assert "explicit, harmless and proven" in text and "I prefer tabs over spaces" in text
+    assert "finalize: a hook of its agent told of it" in text
+    assert "notes written" in text and "notes written" in world.run("list").stdout
+    assert "policy.passed" not in text and "notes.written" not in text
     assert "attempts  1, failures 0 of 5" in text
 
 
@@ -175,11 +184,36 @@ def test_a_file_in_the_place_of_the_home_is_named(world: World) -> None:
 def test_the_home_may_stand_before_or_after_the_command(world: World) -> None:
     """Both win over the environment."""
     other = str(world.root / "other")
+    Home(Path(other)).prepare()
 
     before = json.loads(world.run("--home", other, "status", "--json").stdout)
     after = world.answer("status", "--home", other)
 
     assert before["home"] == after["home"] == other
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("list",),
+        ("sessions", "list"),
+        ("sessions", "doctor"),
+        ("project", "list"),
+        ("events",),
+        ("backfill", "status"),
+    ],
+    ids=" ".join,
+)
+def test_who_only_looks_makes_no_home(home: Home, words: tuple[str, ...]) -> None:
+    """A slip of the hand in --home is said, with how a home is made."""
+    typo = home.root.parent / "typo"
+
+    with pytest.raises(HomeError, match=f"there is no home at {typo}") as refused:
+        CliRunner().invoke(cli, ["--home", str(typo), *words], catch_exceptions=False)
+
+    assert "memoryd setup" in refused.value.hint
+    assert not typo.exists()
 
 
 def test_show_counts_what_a_transcript_held(world: World) -> None:
