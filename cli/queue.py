@@ -16,6 +16,7 @@ from memoryd.cli.common import (
     table,
     when,
 )
+from memoryd.cli.words import MADE_BY, plain
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -50,7 +51,7 @@ def list_jobs(status: str | None, kind: str | None, limit: int, home: Home, as_j
             job.agent,
             (job.session or job.project or "")[-12:],
             age(job.created_at),
-            job.outcome_code or job.wait_reason or job.error_code or "",
+            plain(_came(job)),
         )
         for job in jobs
     ]
@@ -167,11 +168,18 @@ def prune(keep: int | None, failed: bool, home: Home, as_json: bool) -> None:
     say({"pruned": pruned, "kept": kept}, f"{pruned} jobs pruned, the newest {kept} kept", as_json)
 
 
+def _came(job: Job) -> str | None:
+    """The code that says how the job stands."""
+    return job.outcome_code or job.wait_reason or job.error_code
+
+
 def _job_lines(job: Job) -> list[str]:
-    came = job.outcome_code or job.wait_reason or job.error_code
+    came = plain(_came(job))
+    # A hook's reason is its agent's own word for how the session ended.
+    said = f" ({job.reason})" if job.reason and job.trigger == "hook" else ""
     lines = [
         f"job       {job.id}",
-        f"kind      {job.kind} (made by {job.trigger}, {job.reason or 'no reason given'})",
+        f"kind      {job.kind}: {MADE_BY.get(job.trigger, job.trigger)}{said}",
         f"status    {job.shown_status}" + (f": {came}" if came else ""),
         f"session   {job.agent} {job.session}, up to position {job.cutoff}"
         if job.session
@@ -225,7 +233,7 @@ def _attempt_lines(attempts: list[Attempt]) -> list[str]:
     lines = ["", "attempts"]
     for attempt in attempts:
         how = attempt.ending or "running"
-        why = f" {attempt.detail}" if attempt.detail else ""
+        why = f" {plain(attempt.detail)}" if attempt.detail else ""
         calls = f", {attempt.calls} calls" if attempt.calls else ""
         lines.append(f"  {attempt.attempt}. {when(attempt.started_at)} {how}{why}{calls}")
     return lines
@@ -249,7 +257,7 @@ def _candidate_lines(candidates: list[KeptCandidate], undone: str | None) -> lis
     lines = ["", f"candidates ({len(candidates)})"] if candidates else []
     for candidate in candidates:
         lines.append(f"  {candidate.decision:<6} {candidate.statement or '(unreadable)'}")
-        lines.append(f"         {candidate.reason}: {candidate.detail}")
+        lines.append(f"         {candidate.detail or candidate.reason}")
         if candidate.path:
             state = "undone" if undone and candidate.state in _WRITTEN else candidate.state
             lines.append(f"         {state}: {candidate.path}")

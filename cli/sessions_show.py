@@ -11,6 +11,7 @@ import click
 from memoryd.cli.common import home_option, json_option, say, when
 from memoryd.cli.sessions_common import Opened, opened
 from memoryd.cli.sessions_list import summary
+from memoryd.cli.words import plain
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _lines(one: dict[str, Any]) -> Iterator[str]:
         counts = [f"{count} {reason}" for reason, count in sorted(one["skipped"].items())]
         yield "skipped    " + ", ".join([*counts, f"{one['bad_lines']} bad lines"])
     for job in one["jobs"]:
-        yield f"job        {job['id'][-8:]} {job['kind']} {job['outcome'] or job['status']}"
+        yield f"job        {job['id'][-8:]} {job['kind']} {plain(job['outcome']) or job['status']}"
     for note in one["notes"]:
         yield f"note       {note['path']} in {note['project']}"
 

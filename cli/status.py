@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from memoryd.cli.common import age, home_option, json_option, open_queue, say, when
+from memoryd.cli.words import plain
 from memoryd.memory.home import Home
 
 
@@ -36,7 +37,7 @@ def _lines(values: dict[str, Any]) -> list[str]:
         lines.append(f"oldest    pending for {age(values['oldest_pending_at'])}")
     for reason, count in sorted(values["waiting"].items()):
         until = f", next look {age(values['next_due_at'])}" if values["next_due_at"] else ""
-        lines.append(f"waiting   {count} for {reason}{until}")
+        lines.append(f"waiting   {count}: {plain(reason)}{until}")
     if values["throttled"]:
         lines.append(f"throttled {values['throttled']} runs, read with the next job of the session")
     if values.get("in_review"):
@@ -58,8 +59,8 @@ def _lines(values: dict[str, Any]) -> list[str]:
 def _told(values: dict[str, Any]) -> list[str]:
     """Who told of the ends of sessions, so that a person sees whether the hooks work."""
     lines = [
-        f"ends      {each['agent']}: {each['hook']} told by hooks, {each['sweep']} found by the"
-        " sweep in 7 days"
+        f"sessions  {each['agent']}, ended in 7 days: {each['hook']} told by hooks,"
+        f" {each['sweep']} found by the sweep"
         for each in values["told"]
         if each["hook"] or each["sweep"]
     ]

@@ -162,7 +162,10 @@ def test_status_counts_hooks_and_the_sweep_apart(world: World) -> None:
     (told,) = world.answer("status")["told"]
 
     assert told == {"agent": "claude-code", "hook": 1, "sweep": 3, "heard": 1}
-    assert "claude-code: 1 told by hooks, 3 found by the sweep" in world.run("status").stdout
+    assert (
+        "claude-code, ended in 7 days: 1 told by hooks, 3 found by the sweep"
+        in world.run("status").stdout
+    )
     assert world.answer("status")["unheard"] == []
 
 

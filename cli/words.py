@@ -1,0 +1,62 @@
+"""What codes mean, in a few words, for whoever reads a terminal. ``--json`` gives the codes."""
+
+from __future__ import annotations
+
+#: Who made a job, by its trigger.
+MADE_BY = {
+    "hook": "a hook of its agent told of it",
+    "sweep": "the sweep found that it had ended",
+    "cli": "you asked for it",
+    "daily": "the daily check made it",
+    "archive": "it is from before memoryd, or was never told of",
+}
+
+#: How a job ended, why it waits, or what went wrong (docs/jobs.md).
+_CODES = {
+    "notes.written": "notes written",
+    "review.pending": "waits for your word",
+    "nothing.durable": "nothing worth keeping",
+    "nothing.new": "nothing new",
+    "nothing.said": "no person said anything",
+    "nothing.changed": "nothing to change",
+    "nothing.proposed": "nothing to do was found",
+    "nothing.passed": "what was proposed was refused",
+    "no.candidates": "there are no notes",
+    "store.consolidated": "notes tidied",
+    "session.child": "a sub-agent's session",
+    "session.internal": "no person takes part in it",
+    "session.excluded": "a kill switch was set",
+    "session.own": "an answer to memoryd itself",
+    "session.forgotten": "you had it forgotten",
+    "session.discarded": "its agent deleted it",
+    "transcript.gone": "the transcript is gone",
+    "transcript.busy": "its agent holds the transcript",
+    "transcript.unreadable": "the transcript cannot be read",
+    "extraction.switched-off": "extraction is switched off",
+    "extraction.off": "auto_extract is false",
+    "memoryd.switched-off": "memoryd is switched off",
+    "consolidation.switched-off": "consolidation is switched off",
+    "job.cancelled": "called off",
+    "job.merged": "another job took it over",
+    "provider.unavailable": "the provider does not answer",
+    "provider.limited": "the provider's limit is reached",
+    "provider.permanent": "the provider refuses: key or model",
+    "budget.spent": "today's budget is spent",
+    "backfill.share-spent": "backfill's share of today is spent",
+    "store.busy": "another process writes the notes",
+    "store.held": "many notes vanished: look at them",
+    "store.detached": "an old commit is checked out",
+    "baseline.locked": "a git is at work there",
+    "baseline.unusable": "git or the repository is damaged",
+    "baseline.missing": "the notes' history is gone",
+    "disk.full": "the disk is full",
+    "project.config-unusable": "the project's .memoryd.toml cannot be used",
+    "attempt.crashed": "its process died",
+    "attempt.error": "a fault of memoryd's own",
+    "answer.unusable": "the provider's answer was no answer",
+}
+
+
+def plain(code: str | None) -> str:
+    """What a code says, in words; one that has none stands for itself, none is empty."""
+    return _CODES.get(code or "", code or "")
