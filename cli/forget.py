@@ -45,6 +45,8 @@ def forget(
     (`memory delete` takes one note only). Nothing of it is learned again from what was said until
     now. One commit; `memory undo` brings the notes back.
     """
+    from memoryd.jobs.scrub import in_history, rewrite, scrub_notes
+
     if not names and not (matching or "").strip() and not (statement or "").strip():
         raise click.UsageError("say what to forget: a NAME, --matching TEXT or --statement TEXT")
     store = store_of(home, project)
@@ -57,6 +59,7 @@ def forget(
         "done": False,
         "commit": None,
         "undo": None,
+        "left": [],
     }
     lines = [f"{note.path}: {note.description}" for note in notes]
     lines += [f"in review: {each.statement}" for each in candidates]
@@ -70,18 +73,21 @@ def forget(
     said = list(_said(ledger, store, candidates, statement))
     done = _do(ledger, store, notes, said, anyway)
     ledger.forget_candidates(each.id for each in candidates)
+    scrub_notes(ledger, store, notes, matching, statement)
+    left = [*in_history([store] if notes else []), *rewrite(ledger)]
     undo = None if done.lost else done.id
-    values.update(done=True, commit=done.commit, undo=undo)
+    values.update(done=True, commit=done.commit, undo=undo, left=left)
     back = f"forgotten; `memoryd memory undo {done.id[-8:]}` brings it back"
     if done.lost:
         back = f"forgotten; nothing brings {', '.join(done.lost)} back as it was"
-    say(values, "\n".join([*lines, back]), as_json)
+    say(values, "\n".join([*lines, back, *left]), as_json)
 
 
 def forget_at(ledger: Ledger, store: Store, paths: Iterable[str]) -> Forgot:
     """Forget the notes at ``paths``, as the command does: with their older versions in the archive
     and what waits in review and says the same. Raises as ``memory.forget.forget`` does.
     """
+    from memoryd.jobs.scrub import scrub_notes
     from memoryd.memory.forget import with_versions
 
     every, wanted = store.notes(), set(paths)
@@ -89,6 +95,7 @@ def forget_at(ledger: Ledger, store: Store, paths: Iterable[str]) -> Forgot:
     candidates = _candidates(ledger, store, notes, None, None)
     done = _do(ledger, store, notes, list(_said(ledger, store, candidates, None)), False)
     ledger.forget_candidates(each.id for each in candidates)
+    scrub_notes(ledger, store, notes)
     return done
 
 
@@ -184,19 +191,16 @@ def _candidates(
 ) -> list[KeptCandidate]:
     """What waits in review and says the same as the notes or the texts."""
     from memoryd.jobs.reviewing import waiting
-    from memoryd.memory.forget import proposes, told
-    from memoryd.memory.known import says_same
-    from memoryd.memory.text import statement_key
+    from memoryd.jobs.scrub import tells
+    from memoryd.memory.forget import proposes
 
     proposed = {each.id: each.proposed.proposal for each in waiting(ledger, store.key)}
     texts = [text for text in (matching, statement) if text and text.strip()]
 
     def meant(each: KeptCandidate) -> bool:
-        key = statement_key(each.statement)
         return (
-            any(each.path == note.path or says_same(note, each.statement) for note in notes)
-            or bool(matching and told(each.statement, matching))
-            or bool(statement and key == statement_key(statement))
+            any(each.path == note.path for note in notes)
+            or tells(each.statement, notes, matching, statement)
             or (each.id in proposed and proposes(proposed[each.id], notes, texts))
         )
 

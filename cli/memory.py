@@ -94,6 +94,7 @@ def delete(name: str, anyway: bool, project: str | None, home: Home, as_json: bo
     archive; `memory forget` takes those too. Exit code 1 where there is no such note.
     """
     from memoryd.cli.common import heard_ms, open_queue
+    from memoryd.jobs.scrub import in_history, rewrite, scrub_notes
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.forget import delete_note
 
@@ -114,12 +115,20 @@ def delete(name: str, anyway: bool, project: str | None, home: Home, as_json: bo
     )
     if note is not None:
         ledger.usage.forget_usage(store.key, note.id)
+    scrub_notes(ledger, store, [note] if note else [], paths=[path])
+    left = [*in_history([store]), *rewrite(ledger)]
     back = f"`memoryd memory undo {gone.id[-8:]}` brings it back"
     back = "nothing brings it back" if gone.lost else back
-    text = f"deleted {f'{note.type}/{note.name}' if note else path}; {back}"
+    named = f"{note.type}/{note.name}" if note else path
+    text = "\n".join((f"deleted {named}; {back}", *left))
     values = _values(store, note) if note else _values_of_file(store, path)
     say(
-        {"deleted": values, "commit": gone.commit, "undo": None if gone.lost else gone.id},
+        {
+            "deleted": values,
+            "commit": gone.commit,
+            "undo": None if gone.lost else gone.id,
+            "left": left,
+        },
         text,
         as_json,
     )

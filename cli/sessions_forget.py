@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -179,7 +179,7 @@ def _forget(place: Opened, chosen: Sequence[Name], with_notes: bool, as_json: bo
         ],
         "forks": [{"agent": agent, "session": session} for agent, session in forks],
         "origins": [{"agent": agent, "session": session} for agent, session in origins],
-        "left": forgetter.finish() if done else [],
+        "left": [*_in_history(place, undo), *(forgetter.finish() if done else [])],
         "done": bool(done),
     }
     say(values, "\n".join(_lines(values)), as_json)
@@ -202,6 +202,13 @@ def _forget_notes(place: Opened, found: Sequence[Written]) -> dict[str, str]:
         if paths:
             undo[key] = forget_at(place.ledger, store, paths).id
     return undo
+
+
+def _in_history(place: Opened, stores: Iterable[str]) -> list[str]:
+    from memoryd.jobs.scrub import in_history
+    from memoryd.memory.store import Store
+
+    return in_history(Store.open(place.home, key) for key in stores)
 
 
 def _there(place: Opened, notes: Sequence[Written] | dict[Written, None]) -> list[Written]:

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from memoryd.jobs import sessions as known
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.scrub import rewrite
 from memoryd.memory.config import Config
-from memoryd.memory.errors import LedgerError, StoreBusy, TranscriptError
+from memoryd.memory.errors import StoreBusy, TranscriptError
 from memoryd.memory.home import Home
 from memoryd.memory.ids import short
 from memoryd.memory.projects import Resolver, excluded
@@ -104,14 +105,7 @@ class Forgetter:
         self.history.index.purge()
         if not Stripper(self.history.database).settle():
             left.append(f"{self.history.database.path}-wal is in use: a restart empties it")
-        try:
-            self.ledger.db.rows("vacuum")
-            busy = self.ledger.db.rows("pragma wal_checkpoint(truncate)")[0][0]
-        except LedgerError as error:
-            left.append(f"the ledger could not be rewritten: {error.message}")
-        else:
-            if busy:
-                left.append(f"{self.home.ledger}-wal is in use: a restart empties it")
+        left += rewrite(self.ledger)
         copies = sorted(self.home.backups.rglob("*.sqlite")) if self.home.backups.is_dir() else []
         left += [f"{path} is a copy from before; delete it if it must not stay" for path in copies]
         return left

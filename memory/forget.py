@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.clock import Clock
-from memoryd.memory.derived import follow_index
+from memoryd.memory.derived import follow_forget
 from memoryd.memory.edits import SpansOf, forgotten_files, moment, unknown_spans
 from memoryd.memory.errors import NoteError, StoreError, UsageError
 from memoryd.memory.home import Home
@@ -206,7 +206,7 @@ def _forget(going: _Going, said: Collection[Forgotten], spans: SpansOf) -> Forgo
     title = f"Forget {shown or 'what was not kept yet'}"
     made = baseline.commit(files, title, {"Memoryd-Job": identity}, "person", now_ms=going.now_ms)
     seams.reach("store.committed")
-    follow_index(store)
+    follow_forget(store)
     return Forgot(tuple(going.notes), made, identity, lost)
 
 

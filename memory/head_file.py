@@ -183,6 +183,11 @@ class HeadFile:
                 self._add(head)
             self.database.executemany("REPLACE INTO folder VALUES (?, ?)", folders.items())
 
+    def rewrite(self) -> None:
+        """Leave nothing in the file that was dropped: unused parts of its pages hold old rows."""
+        self.database.execute("PRAGMA temp_store = MEMORY")
+        self.database.execute("VACUUM")
+
     def close(self) -> None:
         """Let go of the file."""
         self.database.close()
@@ -234,6 +239,12 @@ def _digits(number: int, says: str, rare: str) -> list[tuple[int, int]]:
 def _range(folder: str) -> tuple[str, str]:
     """What the paths in a folder are between: ``0`` comes after ``/``."""
     return f"{folder}/", f"{folder}0"
+
+
+def remove(store: Store) -> None:
+    """Have nothing kept of a store. Raises ``OSError``."""
+    for name in (FILE, f"{FILE}-journal"):
+        (store.root / DERIVED / name).unlink(missing_ok=True)
 
 
 def _usable(store: Store) -> Path | None:

@@ -21,7 +21,8 @@ from typing import Self, TypeVar
 
 from memoryd.memory.errors import StoreError
 from memoryd.memory.head import FolderStamp, Head, look, name_key, stamp_of, stamps_in
-from memoryd.memory.head_file import HeadFile
+from memoryd.memory.head_file import HeadFile, remove
+from memoryd.memory.log import logger
 from memoryd.memory.notes import TYPES, type_of
 from memoryd.memory.store import Store
 
@@ -87,6 +88,14 @@ class Heads:
         for folder in self._known & by_folder.keys():
             with contextlib.suppress(sqlite3.Error, OSError):
                 self._keep(folder, by_folder[folder])
+
+    def rewrite(self) -> bool:
+        """Leave nothing readable in the file of what is no longer kept; whether that was done."""
+        try:
+            self._file.rewrite()
+        except sqlite3.Error:
+            return False
+        return self._file.path is not None
 
     def all(self) -> list[Head]:
         """Every head, by type and path."""
@@ -190,6 +199,24 @@ def refresh_heads(store: Store) -> None:
     left to whoever needs it."""
     with contextlib.suppress(StoreError), Heads(store) as heads:
         heads.refresh(whole=True)
+
+
+def forget_heads(store: Store) -> None:
+    """Have what is kept of a project hold nothing of the notes that are gone. Never fails.
+
+    A file that cannot be rewritten now is removed: what is derived is made anew.
+    """
+    try:
+        with Heads(store) as heads:
+            heads.refresh(whole=True)
+            if heads.rewrite():
+                return
+    except StoreError as error:
+        logger().warning("heads.unchecked", store=store.key, reason=str(error))
+    try:
+        remove(store)
+    except OSError as error:
+        logger().warning("heads.left", store=store.key, reason=str(error))
 
 
 def _text(stamp: FolderStamp | None) -> str:

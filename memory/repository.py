@@ -96,6 +96,17 @@ class Repository:
             self.git.ok("read-tree", commit or "--empty", env={"GIT_INDEX_FILE": str(index)})
             index.replace(self.store.git_dir / "index")
 
+    def forget_paths(self) -> None:
+        """Have the index name no file that is not in ``HEAD``. The caller holds the writer lock.
+
+        Git keeps what a split index was split from for two weeks.
+        """
+        self.rebuild_index("HEAD")
+        current = self.git.ok("rev-parse", "--shared-index-path").decode().strip()
+        for shared in self.store.git_dir.glob("sharedindex.*"):
+            if shared.name != current.rpartition("/")[2]:
+                shared.unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder in the repository for one commit; those that a crash left are removed."""

@@ -259,3 +259,39 @@ def test_a_database_that_cannot_be_read_is_named(world: World) -> None:
     (one,) = world.answer("sessions", "doctor")["unreadable"]
 
     assert one["agent"] == "hermes" and "state.db" in one["reason"]
+
+
+ZEPPELIN = "Please remember that we always fly the zeppelin to Reykjavik."
+
+
+def left_of(world: World, *words: str) -> set[str]:
+    """The files of the home that hold one of the words, or are called so, git's objects apart."""
+    return {
+        path.relative_to(world.home.root).as_posix()
+        for path in world.home.root.rglob("*")
+        if path.is_file() and "objects" not in path.parts
+        for word in words
+        if word in path.name.lower() or word in path.read_bytes().decode("utf-8", "replace").lower()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["sessions forget", "memory forget", "memory delete"])
+def test_a_forgotten_note_is_in_no_file_but_in_gits_history(world: World, command: str) -> None:
+    """Neither its words nor its name; the answer says where they still are."""
+    read(world, TABS, ZEPPELIN, PNPM)
+    world.answer("memory", "list")
+    read(world, "Please remember that we call the heron Gustav.", session="s-2")
+    (note,) = [each for each in world.answer("memory", "list")["notes"] if "zep" in each["name"]]
+    name = note["name"]
+    assert len(left_of(world, "zeppelin", name)) > 4
+
+    if command == "sessions forget":
+        done = world.answer("sessions", "forget", "s-1", "--notes")
+        left = left_of(world, "zeppelin", "reykjavik")
+    else:
+        done = world.answer(*command.split(), name)
+        left = left_of(world, "zeppelin", "reykjavik") - {"sessions.sqlite", "sessions.sqlite-wal"}
+
+    assert left == set()
+    assert any("git" in line for line in done["left"])
