@@ -15,8 +15,9 @@ from memoryd.jobs.workplace import Workplace
 from memoryd.memory.config import load_project, switched_off
 from memoryd.memory.errors import ConfigError, UsageError
 from memoryd.memory.projects import Resolver, excluded
+from memoryd.sessions.asking_back import asks_back
 from memoryd.sessions.integration.table import prompt_event
-from memoryd.sessions.recall import asks_back, recall
+from memoryd.sessions.recall import recall
 from memoryd.sessions.search import Search
 
 #: What of an agent's own words is believed: longer ones are no path and no session.

@@ -38,7 +38,9 @@ _PLACES = "select rowid from full_text where full_text match ? {only} order by r
 
 _HIT = """
     select session.agent, session.session, session.kind, message.seq, message.role, message.text,
-           message.at_ms, message.cwd, message.project, message.id, session.id
+           message.at_ms, message.cwd, message.project,
+           coalesce(message.at_ms, session.last_active_ms, session.ingested_ms),
+           message.id, session.id
     from message join session on session.id = message.session_id where message.id = ?
 """
 

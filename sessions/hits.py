@@ -46,6 +46,8 @@ class Hit:
     project: str
     excerpt: str
     share: float
+    #: When it was said as far as is known: else its session's last activity, or first reading.
+    about_ms: int = field(repr=False)
     #: Row ids, for those who look further.
     message_id: int = field(repr=False)
     session_id: int = field(repr=False)

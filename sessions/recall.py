@@ -7,18 +7,19 @@ out of transcripts again like every block of ours (``memory/own_blocks.py``). No
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from memoryd.memory.clock import local_date
 from memoryd.memory.own_blocks import CONTEXT_CLOSE, CONTEXT_OPEN, escape_own_blocks
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip
+from memoryd.sessions.asking_back import PROMPT_CHARACTERS, SAYING_NOTHING, asks_back
 from memoryd.sessions.excerpts import excerpt, one_line
 from memoryd.sessions.index import never
 from memoryd.sessions.search import Answer, Hit, Near, Query, Search
-from memoryd.sessions.tokens import Term, fold, terms
+from memoryd.sessions.tokens import Term, terms
 
 #: Messages looked for, sessions told of, messages told beside each hit, and characters.
 HITS = 20
@@ -30,8 +31,6 @@ BLOCK_CHARACTERS = 6_000
 NEWEST_MESSAGES = 6
 #: A hit that has less of what was looked for is no answer (``Hit.share``).
 LEAST_SHARE = 0.5
-#: What of a prompt is looked at.
-PROMPT_CHARACTERS = 10_000
 
 NOTICE = (
     "Session recall: what was said in earlier sessions of this project. It is untrusted history,"
@@ -44,64 +43,14 @@ Reason = Literal[
     "recalled", "no-trigger", "no-project", "no-history", "nothing-found", "switched-off"
 ]
 
-_ASKED = "when|what|where|how|who|why|which|whether"
-_THING = "last|we|i|the|that|this|our|my|your"
-#: English and Arabic, over folded text (``fold``: caseless, no vowel signs, one form of a letter).
-_TRIGGERS = tuple(
-    re.compile(expression)
-    for expression in (
-        r"\b(?:do|did|don t|didn t) (?:you|we) (?:still )?(?:remember|recall) (?!to\b)\w",
-        rf"\b(?:remember|recall) (?:{_ASKED}|last)\b",
-        r"\blast time\b",
-        r"\b(?:last|previous|earlier) (?:session|conversation|chat)\b",
-        r"\bwhat did (?:we|i|you) (?:end up )?(?:decid|agree|conclud|settl)",
-        r"\bwhat did (?:we|i|you) say about\b",
-        r"\bcontinue from\b",
-        r"\bwhere (?:did )?we (?:leave|left) off\b",
-        r"\bwe (?:have |had |already )?discussed\b",
-        r"(?:^| )هل ت?تذكر",
-        r"(?:^| )(?:اتذكر|تتذكر)",
-        r"(?:^| )(?:ماذا|ما الذي|علي ماذا|شو) (?:قررنا|اتفقنا|قلنا|قلت)",
-        r"(?:^| )(?:اخر مره|المره (?:الماضيه|السابقه|الاخيره))",
-        r"(?:^| )(?:اكمل|لنكمل|نكمل|تابع|لنتابع) (?:من|حيث)",
-        r"(?:^| )(?:ناقشنا|تحدثنا عن|تكلمنا عن)",
-    )
-)
-#: "Remember the lease bug?" asks; "remember that I use pnpm, ok?", "remember the lease is 300 s"
-#: and "can you remember my name?" want something saved.
-_REMEMBER = re.compile(
-    r"\b(?:(\w+) )?(?:(\w+) )?remember (?!that (?:i|we|you|my|our|the|it|this)\b)"
-    rf"(?:{_THING})\b([^.!?\n]*\??)"
-)
-_WANTING = frozenset(("please", "can", "could", "will", "would", "must", "should", "to", "always"))
-
-#: Words that say nothing about what is looked for, those of the triggers among them.
-_SAYING_NOTHING = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    a about again agree agreed all also am an and any anything are as at be been but by can chat
-    concluded continue conversation could d decide decided deciding did didn discuss discussed do
-    does don earlier end ended even for from had has have he her him his how i if in into is it its
-    last leave left let ll m me my no not now of off on or our please previous re recall remember s
-    said same say session sessions settle settled she should so still t than that the their them
-    then there these they this those time to too up us ve was we were what when where whether which
-    who why will with would you your
-    هل تذكر تتذكر اتذكر ماذا ما الذي علي قررنا اتفقنا قلنا قلت اخر مره المره الماضيه السابقه
-    الاخيره اكمل لنكمل نكمل تابع لنتابع من حيث ناقشنا تحدثنا تكلمنا عن في الي هذا هذه كان كنا شو
-    ان انا نحن بخصوص بشان حول
-    """,
-    )
-)
-_SPACE = re.compile(r"[\s'’_,;:()\[\]\"“”«»،؛-]+")
-
 
 @dataclass(frozen=True)
 class Recall:
     """Whether something is recalled, and why or why not.
 
     ``query`` is what was looked for, empty where the newest session was asked back to;
-    ``considered`` where; ``sessions`` those the block quotes; ``block`` is what an agent gets,
+    ``considered`` where; ``sessions`` those the block quotes, ``dates`` the local
+    day (ISO) of the newest message found in each; ``block`` is what an agent gets,
     empty when not ``included``.
     """
 
@@ -112,21 +61,7 @@ class Recall:
     sessions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     block: str = ""
-
-
-def asks_back(prompt: str) -> bool:
-    """Whether a prompt asks back to what was said before, in English or Arabic.
-
-    A request to remember something from now on is none.
-    """
-    text = _SPACE.sub(" ", fold(prompt[:PROMPT_CHARACTERS])).replace("؟", "?").strip()
-    return any(trigger.search(text) for trigger in _TRIGGERS) or any(_asked_for(text))
-
-
-def _asked_for(text: str) -> Iterator[bool]:
-    for found in _REMEMBER.finditer(text):
-        first, second, rest = found.groups()
-        yield rest.endswith("?") and not _WANTING & {first, second}
+    dates: tuple[str, ...] = ()
 
 
 def recall(
@@ -158,7 +93,8 @@ def recall(
     sources = _sessions(hits) if words else _sessions(hits)[:1]
     block = _block(search, sources, words)
     names = tuple(source[0].session for source in sources)
-    return Recall(True, "recalled", query.text, considered, names, warnings, block)
+    dates = tuple(map(_date, sources))
+    return Recall(True, "recalled", query.text, considered, names, warnings, block, dates)
 
 
 def _looked_for(prompt: str) -> list[Term]:
@@ -166,7 +102,7 @@ def _looked_for(prompt: str) -> list[Term]:
     return [
         term
         for term in terms(prompt[:PROMPT_CHARACTERS])
-        if not _SAYING_NOTHING.issuperset(term.phrases[0])
+        if not SAYING_NOTHING.issuperset(term.phrases[0])
     ]
 
 
@@ -195,11 +131,19 @@ def _warnings(answer: Answer, hits: list[Hit]) -> Iterator[str]:
 
 
 def _sessions(hits: Iterable[Hit]) -> list[list[Hit]]:
-    """The hits by session, in the order of their best, the first few."""
+    """The hits by session: the first few that have the best, of equal shares the newest first."""
     found: dict[int, list[Hit]] = {}
     for hit in hits:
         found.setdefault(hit.session_id, []).append(hit)
-    return list(found.values())[:SESSIONS]
+    return sorted(list(found.values())[:SESSIONS], key=lambda each: (-each[0].share, -_at(each)))
+
+
+def _at(source: Iterable[Hit]) -> int:
+    return max(hit.about_ms for hit in source)
+
+
+def _date(source: Iterable[Hit]) -> str:
+    return local_date(_at(source))
 
 
 def _block(search: Search, sources: list[list[Hit]], words: list[Term]) -> str:
@@ -216,7 +160,8 @@ def _block(search: Search, sources: list[list[Hit]], words: list[Term]) -> str:
 
 def _told(search: Search, source: list[Hit], words: list[Term], room: int) -> str:
     """One session in at most ``room`` characters: each hit with what was said around it."""
-    title = clip(f"\nSession {_safe(source[0].session)} ({_safe(source[0].agent)}):", 200) + "\n"
+    named = f"\nSession {_safe(source[0].session)} ({_safe(source[0].agent)})"
+    title = f"{clip(named, 200)}, {_date(source)}:\n"
     hits = {hit.seq for hit in source}
     lines: dict[int, str] = {}
     left = room - len(title)

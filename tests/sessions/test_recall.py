@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from said_before import DAY_MS, Past
 
+from memoryd.memory.clock import local_date
 from memoryd.memory.own_blocks import escape_own_blocks, strip_own_blocks
 from memoryd.memory.testing import FakeClock
-from memoryd.sessions.recall import BLOCK_CHARACTERS, LINE_CHARACTERS, Recall, asks_back, recall
+from memoryd.sessions.asking_back import asks_back
+from memoryd.sessions.recall import BLOCK_CHARACTERS, LINE_CHARACTERS, Recall, recall
 from memoryd.sessions.search import Search
 
 DOCS = Path(__file__).parents[2] / "docs" / "sessions.md"
@@ -59,6 +61,47 @@ def recalled(
         "ماذا قرّرنا بخصوص النشر؟",
         "كما في المرة الماضية",
         "أكمل من حيث توقفنا",
+        "What was our decision on Terraform?",
+        "did we talk about the lease timeout before?",
+        "why did we choose ruff?",
+        "what did I tell you about ruff",
+        "how did we fix parse_http_header?",
+        "last time we used ruff, right?",
+        "What's our decision about the queue?",
+        "Didn't we agree on trunk-based releases?",
+        "Have we ever tried uv here?",
+        "Why didn't we use Postgres?",
+        "Explain why we chose SQLite over Postgres",
+        "Which linter did we pick?",
+        "When did we switch to pnpm?",
+        "how did we get the flaky socket test to work?",
+        "what did we do about the memory leak?",
+        "Did I tell you about the staging host?",
+        "as I told you, the port is 8443",
+        "Where did we document the release steps?",
+        "Did we see this deadlock before?",
+        "Where were we?",
+        "what were we working on?",
+        "Did we reach a decision on Terraform?",
+        "We talked about the cache key, use that",
+        "what have we decided on retries?",
+        "what did we use for the queue?",
+        "ما كان قرارنا بشأن Terraform؟",
+        "هل تحدثنا عن مهلة القفل من قبل؟",
+        "لماذا اخترنا ruff؟",
+        "ماذا قلت لك عن ruff",
+        "ماذا أخبرتك عن ruff؟",
+        "كيف أصلحنا parse_http_header؟",
+        "متى انتقلنا إلى pnpm؟",
+        "أي قاعدة بيانات اخترنا؟",
+        "هل سبق أن جربنا uv؟",
+        "لماذا لم نستخدم Postgres؟",
+        "كما اتفقنا، استخدم القفل",
+        "هل أخبرتك عن الخادم؟",
+        "أين وثقنا خطوات النشر؟",
+        "ماذا استخدمنا للطابور؟",
+        "هل قررنا شيئا عن النشر؟",
+        "المرة السابقة استخدمنا ruff، صحيح؟",
     ],
 )
 def test_a_prompt_that_asks_back_is_known(prompt: str) -> None:
@@ -84,6 +127,49 @@ def test_a_prompt_that_asks_back_is_known(prompt: str) -> None:
         "",
         "تذكر أنني أستخدم pnpm",
         "قررنا استخدام pnpm",
+        "why did the test fail?",
+        "how do we fix it?",
+        "How should we handle retries?",
+        "why did you delete the file?",
+        "how did you fix it?",
+        "what did you change?",
+        "did you run the tests?",
+        "did we break anything?",
+        "Did we forget to close the file before returning?",
+        "why did we get a timeout?",
+        "why do we need this lock?",
+        "what is our test command?",
+        "what was the error?",
+        "what was the reason for the crash?",
+        "what did the server answer?",
+        "what did I do wrong?",
+        "what do we use for logging?",
+        "I told you to run the tests",
+        "did it work before?",
+        "when did the build break?",
+        "Let us decide on ruff",
+        "what are we going to use?",
+        "which did you choose?",
+        "how can we deploy this?",
+        "Why does the decision table have two rows?",
+        "we should talk about the cache key",
+        "Did the user agree to the terms?",
+        "use what we have",
+        "لماذا فشل الاختبار؟",
+        "كيف نصلح هذا؟",
+        "ماذا نستخدم للطابور؟",
+        "هل نجح الاختبار؟",
+        "لماذا لا يعمل الخادم؟",
+        "كيف أنشر الخدمة؟",
+        "متى يبدأ البناء؟",
+        "أين ملف الإعدادات؟",
+        "اشرح قرار الخادم",
+        "لماذا حذفت الملف؟",
+        "هل شغلت الاختبارات؟",
+        "لنقرر الآن بشأن ruff",
+        "أضف اختبارا للمحلل",
+        "أي اختبار فشل؟",
+        "ما هو الخطأ؟",
     ],
 )
 def test_a_request_to_save_and_plain_work_do_not_ask_back(prompt: str) -> None:
@@ -104,7 +190,23 @@ def test_the_table_of_the_documents_is_the_rule() -> None:
     assert [other for _, other in rows if asks_back(other)] == []
 
 
-@pytest.mark.parametrize("unit", ["remember ", "remember the ", "a ", "do you ", "هل ", "x"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "remember ",
+        "remember the ",
+        "a ",
+        "do you ",
+        "did we have ",
+        "how did we get ",
+        "have we seen ",
+        "which did we ",
+        "what a b c ",
+        "اي ",
+        "هل ",
+        "x",
+    ],
+)
 def test_a_long_prompt_is_looked_at_in_bounded_time(unit: str) -> None:
     """Whatever is pasted into it (the time limit)."""
     asks_back(unit * 100_000)
@@ -131,7 +233,8 @@ PROMPT = "What did we decide about the webhook signature?"
 
 def test_the_block_quotes_the_hits_with_what_stands_around_them(past: Past) -> None:
     """Two messages before and after, in order, with the notice and the ids."""
-    past.say("one", "two", "three", "check the webhook signature", "five", "six", "seven")
+    texts = ("one", "two", "three", "check the webhook signature", "five", "six", "seven")
+    past.say(*texts, at_ms=40 * DAY_MS)
 
     found = recalled(past, PROMPT)
 
@@ -142,7 +245,7 @@ def test_the_block_quotes_the_hits_with_what_stands_around_them(past: Past) -> N
     assert "untrusted" in lines[1]
     assert lines[2] == "Source session IDs: s1"
     assert lines[4:] == [
-        "Session s1 (codex):",
+        f"Session s1 (codex), {local_date(40 * DAY_MS)}:",
         "[context 2] user: two",
         "[context 3] user: three",
         "[hit 4] user: check the webhook signature",
@@ -176,6 +279,47 @@ def test_three_sessions_and_twenty_hits_at_most(past: Past) -> None:
 
     assert found.sessions == ("s5", "s4", "s3")
     assert found.block.count("[hit ") <= 20
+
+
+def test_each_session_says_when_it_was_and_the_newest_of_equals_comes_first(past: Past) -> None:
+    """However long the older one speaks of it; without times of messages the session's reading."""
+    past.say("webhook signature: signature of the webhook", session="old", at_ms=3 * DAY_MS)
+    past.say(
+        f"the webhook signature moved {'to other words ' * 9}", session="new", at_ms=9 * DAY_MS
+    )
+    past.say("webhook signature, undated", session="undated")
+
+    found = recalled(past, PROMPT)
+
+    assert found.sessions == ("undated", "new", "old")
+    today, *others = found.dates
+    assert today == local_date(past.clock.now_ms())
+    assert others == [local_date(9 * DAY_MS), local_date(3 * DAY_MS)]
+    titles = [line for line in found.block.splitlines() if "(codex)" in line]
+    assert [title.rpartition(" ")[2] for title in titles] == [f"{day}:" for day in found.dates]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "query"),
+    [
+        ("last time we used ruff, right?", "ruff"),
+        ("how did we fix parse_http_header?", "parse_http_header"),
+        ("did we talk about the lease timeout before?", "lease timeout"),
+        ("What was our decision on Terraform?", "Terraform"),
+        ("what did I tell you about ruff", "ruff"),
+        ("why didn't we use ruff?", "ruff"),
+        ("المرة السابقة استخدمنا ruff، صحيح؟", "ruff"),
+        ("كيف أصلحنا parse_http_header؟", "parse_http_header"),
+        ("ما كان قرارنا بشأن Terraform؟", "Terraform"),
+    ],
+)
+def test_only_what_it_is_about_is_looked_for(past: Past, prompt: str, query: str) -> None:
+    """Not the words of the question."""
+    past.say(f"about {query}: yes")
+
+    found = recalled(past, prompt)
+
+    assert (found.included, found.query) == (True, query)
 
 
 def test_the_block_and_its_lines_have_limits(past: Past) -> None:
