@@ -30,6 +30,7 @@ def aged(path: Path, days: float) -> Path:
 
 def test_it_is_foretold_and_then_mined(world: World) -> None:
     """With the rules it goes by itself; `run --once` does a day's work."""
+    world.home.prepare()
     aged(world.claude(TABS), 10)
     aged(world.codex(PNPM), 20)
 
@@ -87,6 +88,7 @@ def test_a_start_against_the_configuration_is_refused(world: World) -> None:
 
 def test_what_is_set_aside_is_named_and_tried_again(world: World) -> None:
     """A transcript nobody can read."""
+    world.home.prepare()
     aged(world.claude(TABS), 10)
     world.answer("backfill", "status")
     with world.ledger() as ledger:

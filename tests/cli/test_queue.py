@@ -94,6 +94,7 @@ def test_what_does_not_exist_is_one_clear_line_and_a_hint(
     world: World, words: tuple[str, ...], told: str
 ) -> None:
     """Exit code 1, nothing on standard output, no traceback."""
+    world.home.prepare()
     done = world.run(*words)
 
     lines = done.stderr.splitlines()

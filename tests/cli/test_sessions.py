@@ -57,6 +57,7 @@ def test_a_session_is_listed_and_shown(world: World) -> None:
 
 def test_sessions_are_chosen_by_project_and_agent(world: World) -> None:
     """And an empty home says that nothing was read."""
+    world.home.prepare()
     assert world.run("sessions", "list").stdout == "no session was read yet\n"
     read(world, TABS)
 
@@ -213,6 +214,7 @@ def test_what_is_to_be_forgotten_must_be_said(world: World) -> None:
 
 def test_a_session_that_was_never_read_can_be_forgotten(world: World) -> None:
     """By its agent and whole id."""
+    world.home.prepare()
     transcript = world.claude(TABS, session="s-7")
 
     done = world.answer("sessions", "forget", "claude-code/s-7")
@@ -252,6 +254,7 @@ def test_what_was_skipped_is_told_by_agent_and_version(world: World) -> None:
 
 def test_a_database_that_cannot_be_read_is_named(world: World) -> None:
     """With its agent; the others are read."""
+    world.home.prepare()
     path = Path(world.environ["HOME"]) / ".hermes" / "state.db"
     path.parent.mkdir(parents=True)
     path.write_bytes(os.urandom(4096))
