@@ -156,7 +156,7 @@ def read_object() -> tuple[dict[str, object], bytes]:
         data += block
         ended = not block
         if ended or (len(block) < BLOCK_BYTES and block.rstrip().endswith(b"}")):
-            value = _parse(data)
+            value = parse(data)
             if isinstance(value, dict):
                 return value, data
         if ended:
@@ -174,7 +174,7 @@ class _Reading:
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own cache, one process long
 
 
-def _parse(data: bytes) -> object:
+def parse(data: bytes) -> object:
     """The JSON value that ``data`` is, or None where it is none (yet)."""
     text = data.decode("utf-8", "replace").lstrip("\ufeff").strip()
     try:

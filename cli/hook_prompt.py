@@ -8,6 +8,8 @@ daemon runs, or it is late, nothing is printed and nobody is told: a prompt does
 import _socket
 import os
 
+from memoryd.cli.hook import parse
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,13 +59,16 @@ def ask(path: str, agent: str, said: bytes) -> bytes:
 
 
 def body_of(answer: bytes) -> bytes:
-    """What a whole ``200`` answer holds; empty for any other, one that was cut, and ``{}``."""
+    """What a whole ``200`` answer holds; empty for any other, one that was cut, and ``{}``.
+
+    Whatever listens there: what is no object of JSON is not handed to an agent.
+    """
     head, found, body = answer.partition(b"\r\n\r\n")
     lines = head.lower().split(b"\r\n")
     if not found or lines[0].split(b" ")[1:2] != [b"200"]:
         return b""
     whole = b"content-length: %d" % len(body) in lines
-    return body if whole and body != b"{}" else b""
+    return body if whole and body != b"{}" and isinstance(parse(body), dict) else b""
 
 
 def socket_of(home: str, environ: "Mapping[str, str]") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import home_option, json_option, key_of, say
+from memoryd.cli.common import configuration, home_option, json_option, key_of, say
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def _recall(home: Home, prompt: str, cwd: str, session: str | None) -> Recall:
     from memoryd.cli.sessions_search import open_search
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.config import switched_off
+    from memoryd.memory.exclusion import Exclusion
     from memoryd.sessions.recall import Recall, recall
 
     if switched_off(os.environ, "RECALL"):
@@ -64,4 +65,5 @@ def _recall(home: Home, prompt: str, cwd: str, session: str | None) -> Recall:
             project=key_of(home, cwd),
             active=session,
             stop=lambda: clock.monotonic() >= until,
+            hidden=Exclusion(home, configuration(home)),
         )

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memoryd.cli.common import agent_option, home_option, json_option, key_of, say, when
+from memoryd.cli.common import (
+    agent_option,
+    configuration,
+    home_option,
+    json_option,
+    key_of,
+    say,
+    when,
+)
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -93,13 +101,17 @@ def open_search(home: Home) -> Search:
 def _answer(home: Home, query: Any, session: str | None) -> Answer:
     from dataclasses import replace
 
+    from memoryd.memory.exclusion import Exclusion
+
     with open_search(home) as opened:
         waiting = opened.index.waiting()
         if waiting > _MANY:
             click.echo(f"memoryd: {waiting} messages are indexed first", err=True)
         if session is not None:
             query = replace(query, session=_session(opened, session))
-        return opened.find(query)
+        found = opened.find(query)
+    hidden = Exclusion(home, configuration(home))
+    return replace(found, hits=tuple(hit for hit in found.hits if not hidden(hit.cwd)))
 
 
 def _session(opened: Search, named: str) -> str:

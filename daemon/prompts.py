@@ -13,8 +13,9 @@ from typing import Any
 
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.config import load_project, switched_off
-from memoryd.memory.errors import ConfigError, UsageError
-from memoryd.memory.projects import Resolver, excluded
+from memoryd.memory.errors import UsageError
+from memoryd.memory.exclusion import Exclusion
+from memoryd.memory.projects import Resolver
 from memoryd.sessions.asking_back import asks_back
 from memoryd.sessions.integration.table import prompt_event
 from memoryd.sessions.recall import recall
@@ -36,8 +37,9 @@ def answer(place: Workplace, agent: str, said: bytes) -> dict[str, Any]:
     told = _Event.read(said)
     if told.by_child or not told.cwd or not asks_back(told.prompt):
         return {}
+    hidden = Exclusion(place.home, place.config)
     project = Resolver(place.home, place.config.projects.worktrees).resolve(told.cwd)
-    if not _wanted(place, told.cwd, project.path):
+    if hidden(told.cwd) or not _wanted(place, project.path):
         return {}
     with Search(place.home.session_history, place.clock) as search:
         found = recall(
@@ -46,6 +48,7 @@ def answer(place: Workplace, agent: str, said: bytes) -> dict[str, Any]:
             project=project.key,
             active=told.session or None,
             stop=None,
+            hidden=hidden,
         )
     if not found.included:
         return {}
@@ -80,13 +83,8 @@ def _word(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode() if sound else ""
 
 
-def _wanted(place: Workplace, cwd: str, project: str) -> bool:
-    """Whether the person lets agents be told anything where this one works."""
+def _wanted(place: Workplace, project: str) -> bool:
+    """Whether the person lets agents be told anything in the project at this path."""
     if switched_off(place.environ, "RECALL"):
         return False
-    try:
-        config = load_project(Path(project), place.config)
-    except ConfigError:
-        return False  # a project whose file cannot be read is left alone
-    globs = config.privacy.exclude
-    return config.memory.auto_recall and not (excluded(cwd, globs) or excluded(project, globs))
+    return load_project(Path(project), place.config).memory.auto_recall

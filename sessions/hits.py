@@ -76,3 +76,5 @@ class Near:
     seq: int
     role: Role
     text: str
+    cwd: str
+    project: str

@@ -71,12 +71,14 @@ def recall(
     project: str | None,
     active: str | None = None,
     stop: Callable[[], bool] | None = never,
+    hidden: Callable[[str], bool] = lambda cwd: False,
 ) -> Recall:
     """What earlier sessions of ``project`` say about what ``prompt`` asks back to.
 
     ``project`` is a key, None where the prompt belongs to none; ``active`` is the session that
     asks, which is left out, as child sessions are. ``stop`` ends the indexing that comes first;
-    None leaves that out, and so waits for nobody who writes. Raises ``HistoryError``.
+    None leaves that out, and so waits for nobody who writes. ``hidden`` says of a directory that
+    nothing said in it may be told. Raises ``HistoryError``.
     """
     if not asks_back(prompt):
         return Recall(False, "no-trigger")
@@ -85,13 +87,15 @@ def recall(
     words = _looked_for(prompt)
     query = Query(_as_query(words), project, kind="root", without=active, limit=HITS)
     answer = search.find(query, stop=stop) if words else _newest(search, query, stop)
-    hits = [hit for hit in answer.hits if hit.share >= LEAST_SHARE]
+    hits = [hit for hit in answer.hits if hit.share >= LEAST_SHARE and not hidden(hit.cwd)]
     considered = (f"project:{project}",)
     warnings = tuple(_warnings(answer, hits))
     if not hits:
         return Recall(False, "nothing-found", query.text, considered, (), warnings)
     sources = _sessions(hits) if words else _sessions(hits)[:1]
-    block = _block(search, sources, words)
+    # A session may have gone elsewhere between two messages.
+    telling = _Telling(search, words, lambda near: near.project == project and not hidden(near.cwd))
+    block = _block(telling, sources)
     names = tuple(source[0].session for source in sources)
     dates = tuple(map(_date, sources))
     return Recall(True, "recalled", query.text, considered, names, warnings, block, dates)
@@ -146,19 +150,28 @@ def _date(source: Iterable[Hit]) -> str:
     return local_date(_at(source))
 
 
-def _block(search: Search, sources: list[list[Hit]], words: list[Term]) -> str:
+@dataclass(frozen=True)
+class _Telling:
+    """What sessions are told with: ``may_tell`` is asked of each message."""
+
+    search: Search
+    words: list[Term]
+    may_tell: Callable[[Near], bool]
+
+
+def _block(telling: _Telling, sources: list[list[Hit]]) -> str:
     names = ", ".join(one_line(source[0].session) for source in sources)
     head = f"{CONTEXT_OPEN}\n{NOTICE}\nSource session IDs: {escape_own_blocks(names)}\n"
     room = BLOCK_CHARACTERS - len(head) - len(CONTEXT_CLOSE)
     said = []
     for at, source in enumerate(sources):
         share = room // (len(sources) - at)
-        said.append(_told(search, source, words, share))
+        said.append(_told(telling, source, share))
         room -= len(said[-1])
     return f"{head}{''.join(said)}{CONTEXT_CLOSE}"
 
 
-def _told(search: Search, source: list[Hit], words: list[Term], room: int) -> str:
+def _told(telling: _Telling, source: list[Hit], room: int) -> str:
     """One session in at most ``room`` characters: each hit with what was said around it."""
     named = f"\nSession {_safe(source[0].session)} ({_safe(source[0].agent)})"
     title = f"{clip(named, 200)}, {_date(source)}:\n"
@@ -167,9 +180,9 @@ def _told(search: Search, source: list[Hit], words: list[Term], room: int) -> st
     left = room - len(title)
     for hit in source:
         # The hit first, then what stands nearest to it.
-        near = sorted(search.around(hit, AROUND), key=lambda near: abs(near.seq - hit.seq))
-        for message in near:
-            line = _line(message, message.seq in hits, words)
+        around = filter(telling.may_tell, telling.search.around(hit, AROUND))
+        for message in sorted(around, key=lambda near: abs(near.seq - hit.seq)):
+            line = _line(message, message.seq in hits, telling.words)
             if message.seq not in lines and len(line) <= left:
                 lines[message.seq] = line
                 left -= len(line)

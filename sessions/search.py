@@ -28,7 +28,7 @@ QUERY_CHARACTERS = 10_000
 CACHE_KIB = 32_000
 
 _NEAR = """
-    select seq, role, text from message
+    select seq, role, text, cwd, project from message
     where session_id = ? and seq {side} ? and state = 'live' and text <> '' order by seq {order}
     limit ?
 """

@@ -121,11 +121,23 @@ def test_what_the_daemon_answers_is_printed_as_it_came(root: Path) -> None:
         http(b'{"error": "x"}', "500 Internal Server Error"),
         http(b'{"cut', length=400),
         http(b"x" * (hook_prompt.ANSWER_BYTES + 1)),
+        http(b"not json at all <script>"),
+        http(b'["a list"]'),
         b"",
         b"nonsense",
         b"HTTP/1.1\r\n\r\n",
     ],
-    ids=["nothing to say", "error", "cut", "huge", "empty", "nonsense", "no status"],
+    ids=[
+        "nothing to say",
+        "error",
+        "cut",
+        "huge",
+        "no JSON",
+        "no object",
+        "empty",
+        "nonsense",
+        "no status",
+    ],
 )
 def test_any_other_answer_prints_nothing(root: Path, answer: bytes) -> None:
     """Nothing to say, an error, half an answer, too much of one."""

@@ -132,6 +132,27 @@ def test_nobody_who_writes_is_waited_for(world: World) -> None:
     assert answer(world.place, "claude-code", event(world)) == {}
 
 
+def test_what_was_kept_before_it_was_excluded_is_told_to_nobody(world: World) -> None:
+    """Neither as what was looked for nor as what was said beside it, until the words are gone."""
+    subprocess.run(["git", "init", "-q", str(world.project)], check=True)
+    private = world.project / "private"
+    private.mkdir()
+    said = world.transcript("mixed", cwd=world.project)
+    said.user("We decided the falcon schedule is weekly.")
+    said.user("The falcon password rota is kept by the blue team.", cwd=str(private))
+    world.finalize(said)
+    world.place.history.index.catch_up()
+    asked = event(world, "what did we decide about the falcon schedule?")
+    assert "blue team" in told(answer(world.place, "claude-code", asked))
+
+    (world.project / ".memoryd.toml").write_text('[privacy]\nexclude = ["private"]\n')
+
+    assert "weekly" in told(answer(world.place, "claude-code", asked))
+    assert "blue team" not in told(answer(world.place, "claude-code", asked))
+    rota = event(world, "what did we decide about the falcon password rota?")
+    assert "blue team" not in json.dumps(answer(world.place, "claude-code", rota))
+
+
 @pytest.mark.parametrize("agent", ["cursor", "opencode", "", "x" * 200])
 def test_an_agent_that_takes_nothing_is_refused(world: World, agent: str) -> None:
     """Cursor's hook cannot add to a prompt."""
