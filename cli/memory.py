@@ -45,7 +45,7 @@ memory.add_command(forget)
 def list_notes(
     everywhere: bool, type_: str | None, project: str | None, home: Home, as_json: bool
 ) -> None:
-    """List a project's notes by name and description."""
+    """List a project's notes, with the day on which each was last said or changed."""
     from memoryd.memory.listing import list_notes as listed
     from memoryd.memory.store import Store
 
@@ -55,10 +55,10 @@ def list_notes(
         stores = [store for store in stores if store.key == wanted]
     found = [(store, note) for store in stores for note in listed(store, type_)]
     rows = [
-        (*((store.key,) if everywhere else ()), note.type, note.name, note.description)
+        (*((store.key,) if everywhere else ()), note.type, note.name, note.dated, note.description)
         for store, note in found
     ]
-    heads = (*(("PROJECT",) if everywhere else ()), "TYPE", "NAME", "DESCRIPTION")
+    heads = (*(("PROJECT",) if everywhere else ()), "TYPE", "NAME", "AS OF", "DESCRIPTION")
     text = (
         table(heads, rows)
         if rows

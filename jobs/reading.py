@@ -10,6 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from memoryd.jobs.control import Snooze
 from memoryd.jobs.job import Job
@@ -28,6 +30,7 @@ from memoryd.memory.providers.base import Request, ShownNote
 from memoryd.memory.scanner import has_secret
 from memoryd.memory.store import Store
 from memoryd.memory.tombstones import Forgotten, Tombstones
+from memoryd.sessions.lines import stat_file
 from memoryd.sessions.stored import StoredMessage
 
 #: Chunks one slice may take, and so calls (one corrective aside).
@@ -219,6 +222,7 @@ class _Shelves:
             source=f"{job.agent}/{job.session} {job.id}",
             now_ms=now_ms,
             paths=lambda key: self.store(key).paths(),
+            said_by=partial(_last_active, self._place, job, now_ms),
         )
 
     def _by_person(self, key: str, path: str) -> bool:
@@ -252,3 +256,18 @@ def _shareable(notes: Sequence[ShownNote]) -> list[ShownNote]:
 
 def _shown(key: str, note: Note) -> ShownNote:
     return ShownNote(key, note.path, note.type, note.name, note.description, note.body)
+
+
+def _last_active(place: Workplace, job: Job, now_ms: int) -> int | None:
+    """When anything was last said in a session: by its messages, else by its transcript.
+
+    None where nobody knows, or its messages are of the future: then no time in it can be believed.
+    """
+    stored = place.history.session(job.agent, job.session)
+    if stored is not None and stored.last_active_ms:
+        return stored.last_active_ms if stored.last_active_ms <= now_ms else None
+    active_ms = place.ledger.records.active_at(job.agent, job.session)
+    if not active_ms and stored is not None and stored.transcript:
+        found = stat_file(Path(stored.transcript))
+        active_ms = found.st_mtime_ns // 1_000_000 if found is not None else 0
+    return min(active_ms, now_ms) if active_ms > 0 else None

@@ -215,6 +215,15 @@ class Records:
         )
         return Rollout(*rows[0]) if rows else None
 
+    def active_at(self, agent: str, session: str) -> int:
+        """When the session's transcript last grew, as discovery saw it (ms); 0 where it did not."""
+        rows = self.db.rows(
+            "select active_at from rollout where agent = :agent and session = :session",
+            agent=agent,
+            session=session,
+        )
+        return int(rows[0][0]) if rows else 0
+
     def rollouts(self) -> list[Rollout]:
         """All sessions that any job was made for, or that are excluded."""
         rows = self.db.rows(

@@ -47,6 +47,10 @@ def _no_paths(store: str) -> Iterable[str]:
     return ()
 
 
+def _unknown() -> int | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Stock:
     """What the drafts may look at. Nothing here writes.
@@ -55,7 +59,8 @@ class Stock:
     store or None; ``by_person`` whether a person changed that file last; ``shown`` is what the
     model was shown, in all chunks. ``source`` (session and job) is written into the notes.
     ``paths`` gives every file of a store, readable or not: no name is taken that differs from one
-    of them by case only.
+    of them by case only. ``said_by`` gives by when what has no time of its own was said: it dates a
+    note, and decides nothing.
     """
 
     notes: Callable[[str], Sequence[Note]]
@@ -65,6 +70,7 @@ class Stock:
     source: str
     now_ms: int
     paths: Callable[[str], Iterable[str]] = _no_paths
+    said_by: Callable[[], int | None] = _unknown
 
 
 @dataclass(frozen=True)
@@ -83,16 +89,18 @@ def draft(judged: Iterable[Judged], stock: Stock) -> Draft:
     desk = _Desk(stock)
     judged = later_wins(tuple(judged), stock.shown)
     placed = (desk.place(one) if one.candidate.decision == "apply" else one for one in judged)
-    settled = tuple(_proposed(one) for one in placed)
+    settled = tuple(_proposed(one, stock) for one in placed)
     return Draft(desk.operations(), settled)
 
 
-def _proposed(judged: Judged) -> Judged:
+def _proposed(judged: Judged, stock: Stock) -> Judged:
     """A candidate with what a person's yes would write."""
     fact, checked = judged.fact, judged.checked
     if judged.candidate.decision == "ignore" or fact is None or checked is None:
         return judged
-    proposal = FactProposal(fact.statement, fact.category, fact.note, fact.relation, checked.at_ms)
+    said_by = stock.said_by() if checked.at_ms is None else None
+    drafted = (fact.statement, fact.category, fact.note, fact.relation)
+    proposal = FactProposal(*drafted, checked.at_ms, said_by)
     return replace(judged, candidate=replace(judged.candidate, draft=to_json(proposal)))
 
 
@@ -208,7 +216,7 @@ class _Desk:
             contradicts=links,
             created=iso(self._stock.now_ms),
             source=self._stock.source,
-            valid_from=_iso(checked.at_ms),
+            valid_from=self._dated(checked),
         )
         path = f"{drafted.type}/{notes.file_name(name)}"
         self._put(store, path, content, judged.candidate.id)
@@ -229,7 +237,7 @@ class _Desk:
             body=drafted.content,
             created=iso(self._stock.now_ms),
             source=self._stock.source,
-            valid_from=_iso(checked.at_ms),
+            valid_from=self._dated(checked),
             valid_until=met.valid_from or met.created,
             superseded_by=met.name,
         )
@@ -249,8 +257,8 @@ class _Desk:
             "body": self._new_body(fact, store, old),
             "source": self._stock.source,
         }
-        if checked.at_ms is not None:
-            changes["valid_from"] = _iso(checked.at_ms)
+        if (dated := self._dated(checked)) is not None:
+            changes["valid_from"] = dated
         if fact.note is not None and changes["body"] == fact.note.content:
             changes["description"] = fact.note.description
         content = notes.update(data, **changes)
@@ -282,12 +290,17 @@ class _Desk:
         placed = self._new(judged, fact, checked, replaces=met)
         successor = placed.candidate.path or ""
         name = notes.parse(self._content(store, successor) or b"", successor).name
-        until = _iso(checked.at_ms) or iso(self._stock.now_ms)
+        until = self._dated(checked) or iso(self._stock.now_ms)
         old = notes.update(data, valid_until=until, superseded_by=name)
         self._put(store, self._free.path(store, f"{ARCHIVE}/{met.path}"), old, placed.candidate.id)
         self._put(store, met.path, None, placed.candidate.id)
         self._successors[(store, met.path)] = successor
         return placed
+
+    def _dated(self, checked: Checked) -> str | None:
+        """When a fact was said, or by when."""
+        at_ms = self._stock.said_by() if checked.at_ms is None else checked.at_ms
+        return None if at_ms is None else iso(at_ms)
 
     def _content(self, store: str, path: str) -> bytes | None:
         file = self._files.get((store, path))
@@ -326,7 +339,3 @@ def with_line(body: str, statement: str) -> str:
 
 def _placed(judged: Judged, path: str) -> Judged:
     return replace(judged, candidate=replace(judged.candidate, path=path))
-
-
-def _iso(at_ms: int | None) -> str | None:
-    return None if at_ms is None else iso(at_ms)

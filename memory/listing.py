@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memoryd.memory.asking import line, note_type
-from memoryd.memory.clock import Clock
+from memoryd.memory.clock import Clock, local_date
 from memoryd.memory.errors import NoteError, UsageError
 from memoryd.memory.forget import Deleted, delete_note
 from memoryd.memory.head import Head, name_key
@@ -26,6 +26,15 @@ class Listed:
     path: str
     source: str | None = None
     valid_from: str | None = None
+    #: When its file was changed (ms), 0 where nobody looked.
+    changed_ms: int = 0
+
+    @property
+    def dated(self) -> str:
+        """The day on which it was last said, else on which its file was last changed."""
+        if self.valid_from:
+            return self.valid_from[:10]
+        return local_date(self.changed_ms) if self.changed_ms else ""
 
 
 def list_notes(store: Store, type: object = None) -> list[Listed]:
@@ -119,4 +128,5 @@ def unreadable(head: Head) -> NoteError:
 
 def listed(each: Note | Head) -> Listed:
     """A note as listings show it."""
-    return Listed(each.type, each.name, each.description, each.path, each.source, each.valid_from)
+    about = (each.type, each.name, each.description, each.path, each.source, each.valid_from)
+    return Listed(*about, each.changed_ns // 1_000_000 if isinstance(each, Head) else 0)

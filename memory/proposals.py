@@ -15,13 +15,17 @@ from memoryd.memory.facts import Category, NoteDraft, Relation
 
 @dataclass(frozen=True)
 class FactProposal:
-    """A fact to be written. ``at_ms`` is when its newest words were said (None: unknown)."""
+    """A fact to be written. ``at_ms`` is when its newest words were said (None: unknown).
+
+    ``said_by_ms`` is by when they were said, where only that is known.
+    """
 
     statement: str
     category: Category
     note: NoteDraft | None
     relation: Relation
     at_ms: int | None
+    said_by_ms: int | None = None
 
 
 @dataclass(frozen=True)

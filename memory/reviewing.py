@@ -232,6 +232,7 @@ def _decided(
         shown=tuple(_shown(store, live, proposed.since_ms)),
         source=proposed.source,
         now_ms=change.now_ms,
+        said_by=lambda: proposal.said_by_ms,
     )
     candidate = Candidate(
         id=proposed.id,

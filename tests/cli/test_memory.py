@@ -7,6 +7,7 @@ from processes import PNPM, TABS, World
 
 from memoryd.cli.main import cli
 from memoryd.jobs.ledger import Ledger
+from memoryd.memory.clock import local_date
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 from memoryd.memory.testing import FakeClock
@@ -128,3 +129,27 @@ def test_a_job_that_wrote_nothing_has_nothing_to_undo(home: Home) -> None:
 
     assert isinstance(done.exception, UsageError)
     assert "wrote nothing" in done.exception.message
+
+
+def test_a_list_says_when_each_note_was_last_said_or_changed(world: World) -> None:
+    """The day of what was said, else of the file; so does the index that is read in an editor."""
+    _distil(world, PNPM)
+    folder = world.store().root / "user"
+    folder.mkdir(exist_ok=True)
+    for name, more in (("old", "valid_from: 2024-03-01T10:00:00Z\n"), ("mine", "")):
+        path = folder / f"{name}.md"
+        path.write_text(f"---\nname: {name}\ndescription: about {name}\n{more}---\nIt is {name}.\n")
+
+    lines = world.run("memory", "list").stdout.splitlines()
+    world.store().refresh_index()
+
+    day = local_date(int((folder / "mine.md").stat().st_ctime * 1000))
+    found = [line.split() for line in lines]
+    assert found[0] == ["TYPE", "NAME", "AS", "OF", "DESCRIPTION"]
+    assert "2026-01-05" in found[3]
+    assert found[1:3] == [
+        ["user", "mine", day, "about", "mine"],
+        ["user", "old", "2024-03-01", "about", "old"],
+    ]
+    index = (world.store().root / "MEMORY.md").read_text()
+    assert "— about old (2024-03-01)\n" in index and "— about mine\n" in index

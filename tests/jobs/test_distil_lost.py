@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -95,3 +96,23 @@ def test_a_transcript_from_the_future_does_not_outrank_what_is_said_now(
 
     assert note.valid_from is None
     assert {n.valid_from for n in world.store().notes()} == {None, iso(clock.now_ms())}
+
+
+@pytest.mark.parametrize("dated", ["message", "session", "transcript"])
+def test_a_note_of_an_old_session_says_when_it_was_said(
+    tmp_path: Path, clock: FakeClock, dated: str
+) -> None:
+    """Where its message has no time, by when: as the session's others, or its transcript, tell."""
+    world = World(tmp_path, clock, [answer(fact("I prefer tabs."))])
+    said = world.transcript()
+    said.at_ms = 1_600_000_000_000
+    said.user("I prefer tabs.", **({} if dated == "message" else {"timestamp": None}))
+    said.assistant("Fine.", **({"timestamp": None} if dated == "transcript" else {}))
+    os.utime(said.path, (1_500_000_000, 1_500_000_000))
+
+    world.finalize(said)
+
+    (note,) = world.store().notes()
+    at_ms = {"message": 1_600_000_001_000, "session": 1_600_000_002_000}
+    assert note.valid_from == iso(at_ms.get(dated, 1_500_000_000_000))
+    assert note.created == iso(clock.now_ms())

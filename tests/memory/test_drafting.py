@@ -532,6 +532,29 @@ def test_a_candidate_in_review_keeps_what_it_would_write() -> None:
     assert kept.at_ms == _MESSAGE.at_ms
 
 
+def test_what_has_no_time_of_its_own_is_dated_by_when_it_was_said_at_the_latest() -> None:
+    """The note, and what is kept of it for a person to decide on."""
+    undated = replace(_MESSAGE, at_ms=None)
+    judged = decide(
+        [Answer((_fact("Use pnpm."),), (), whole=True)],
+        [undated],
+        CurationSettings(),
+        new_id=lambda: "c",
+    )
+    store = _Store()
+    stock = Stock(
+        store.notes, store.read, lambda s, p: False, [], "s", _NOW, said_by=lambda: 86_400_000
+    )
+
+    drafted = draft(judged, stock)
+
+    (note,) = _after(drafted).values()
+    assert note is not None and note.valid_from == "1970-01-02T00:00:00Z"
+    kept = from_json(drafted.judged[0].candidate.draft or "")
+    assert isinstance(kept, FactProposal)
+    assert (kept.at_ms, kept.said_by_ms) == (None, 86_400_000)
+
+
 def test_a_line_joins_a_list_as_an_item() -> None:
     """What is appended looks like what it is appended to."""
     assert with_line("* a\n* b\n", "c") == "* a\n* b\nc".replace("\nc", "\n* c")
