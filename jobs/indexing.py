@@ -16,6 +16,9 @@ INDEX_SECONDS = 2.0
 def index_some(place: Workplace, stopping: Callable[[], bool] = never) -> int:
     """Index messages that are not yet, and purge the words of those forgotten; how many.
 
+    With ``store = false`` none is: its words go with its job, and each that stood in the index then
+    costs rewriting all of that.
+
     What stands in the way is logged and left: a search says the same, and no job depends on it.
     """
     until = place.clock.monotonic() + INDEX_SECONDS
@@ -24,7 +27,7 @@ def index_some(place: Workplace, stopping: Callable[[], bool] = never) -> int:
         return stopping() or place.clock.monotonic() >= until
 
     try:
-        done = place.history.index.catch_up(stop)
+        done = place.history.index.catch_up(stop) if place.config.sessions.store else 0
         if not stop() and not place.history.index.purge(stop):
             logger().info("index.purging")
     except HistoryError as error:

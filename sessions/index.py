@@ -19,7 +19,8 @@ projects by number (``scope``), because one may become part of another.
 |                                   | the next ``catch_up`` takes it out of ``full_text``       |
 | a message's words must go now     | ``unindex`` first, then the row: nothing of them departs  |
 | words were taken out              | ``purge`` rewrites the index; until then they may be      |
-|                                   | readable in the file, though nothing finds them           |
+|                                   | readable in the file, though nothing finds them. What     |
+|                                   | departed goes first                                       |
 """
 
 from __future__ import annotations
@@ -131,8 +132,14 @@ def purge(database: Database, stop: Callable[[], bool] = never) -> bool:
 
     In bounded transactions, until ``stop``; whether nothing is left to do. What the file held
     before may still lie in its write-ahead log until that is checkpointed, which is done at the end
-    where no other reader stands in the way. Raises ``HistoryError``.
+    where no other reader stands in the way. Words that departed from the tables are taken out of
+    the index before. Raises ``HistoryError``.
     """
+    while _has_departed(database):
+        with database.transaction() as cursor:
+            _let_go(cursor)
+        if stop():
+            return False
     with database.reading() as cursor:
         if _purge_state(cursor) == _NOTHING:
             return True
@@ -145,6 +152,11 @@ def purge(database: Database, stop: Callable[[], bool] = never) -> bool:
         with database.reading() as cursor:
             cursor.execute("pragma wal_checkpoint(truncate)").fetchall()
     return done
+
+
+def _has_departed(database: Database) -> bool:
+    with database.reading() as cursor:
+        return bool(cursor.execute("select exists (select 1 from departed)").fetchone()[0])
 
 
 def unindex(cursor: sqlite3.Cursor, message_ids: Iterable[int]) -> int:

@@ -11,6 +11,7 @@ import pytest
 from world import DAY, NOTHING, Transcript, World, answer, fact
 
 from memoryd.jobs import letting_go
+from memoryd.jobs.indexing import index_some
 from memoryd.jobs.letting_go import let_go
 from memoryd.memory import seams
 from memoryd.memory.config import (
@@ -21,6 +22,7 @@ from memoryd.memory.config import (
 )
 from memoryd.memory.errors import ProviderUnavailable
 from memoryd.memory.testing import FakeClock
+from memoryd.sessions import index
 from memoryd.sessions.stripping import Stripper
 
 RULE = "Always run the linter before you commit."
@@ -341,6 +343,29 @@ def test_an_attempt_that_lost_its_lease_takes_nothing_from_the_next_one(
 
     assert world.job(job).status == "pending"
     assert texts(world, said) == [f"{WORD} one"]
+
+
+def test_with_no_store_the_index_is_not_rewritten_for_each_job(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the daemon sees to the index while a job runs, and a search made one before."""
+    world = World(tmp_path, clock, [NOTHING] * 12)
+    world.finalize(world.transcript("kept").user(f"{WORD} kept"))
+    index_some(world.place)
+    world.restart(config=config(store=False))
+    rewritten: list[int] = []
+    monkeypatch.setattr(index, "_purge_some", lambda cursor: rewritten.append(1) or True)
+
+    def look(reached: str) -> None:
+        if reached == "session.ingested":
+            index_some(world.place)
+
+    monkeypatch.setattr(seams, "hook", look)
+    for number in range(10):
+        world.finalize(world.transcript(f"s{number}").user(f"gryphon {number}"))
+
+    assert rewritten == []
+    assert b"gryphon" not in world.home.session_history.read_bytes()
 
 
 def test_words_kept_before_the_store_was_switched_off_go(tmp_path: Path, clock: FakeClock) -> None:

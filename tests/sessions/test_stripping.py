@@ -48,6 +48,11 @@ def strip_all(history: History, agent: str, session: str) -> int:
     return Stripper(history.database).up_to(named(history, agent, session), ALL)
 
 
+def index_all(history: History) -> None:
+    """Have everything that was said stand in the full-text index."""
+    history.index.catch_up()
+
+
 # -- forgetting ----------------------------------------------------------------------------------
 
 
@@ -421,3 +426,47 @@ def test_an_older_history_knows_where_its_words_were_said(tmp_path: Path, clock:
         stripper = Stripper(opened.database)
         assert stripper.places() == [(Named(1, "codex", "s1"), "/a")]
         assert stripper.said_in(Named(1, "codex", "s1"), "/a") == 1
+
+
+# -- what left the tables before ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["forget", "up_to", "keep_nothing"])
+def test_older_words_of_a_message_go_with_the_newer(
+    reader: Reader, stripper: Stripper, way: str
+) -> None:
+    """A message that its agent changed lies in what the index has still to let go of."""
+    reader.write(claude("user", WORDS, one(1)))
+    reader.read()
+    index_all(reader.history)
+    reader.write(claude("user", "something else", one(1)))
+    reader.read()
+    assert b"heron" in bytes_of(reader.history)
+
+    if way == "forget":
+        stripper.forget("claude-code", "s1")
+    elif way == "up_to":
+        stripper.up_to(named(reader.history, "claude-code", "s1"), ALL)
+    else:
+        stripper.keep_nothing("claude-code", "s1", 0)
+    reader.history.index.purge()
+    stripper.settle()
+
+    assert b"heron" not in bytes_of(reader.history)
+
+
+def test_words_of_a_message_that_is_dropped_go_with_the_next_purge(
+    reader: Reader, stripper: Stripper
+) -> None:
+    """Of whatever session: nobody waits for the index to be caught up."""
+    reader.write(claude("user", WORDS, one(1)))
+    reader.read()
+    index_all(reader.history)
+    with reader.history.database.transaction() as cursor:
+        cursor.execute("delete from message")
+    assert b"heron" in bytes_of(reader.history)
+
+    assert reader.history.index.purge()
+    stripper.settle()
+
+    assert b"heron" not in bytes_of(reader.history)
