@@ -10,6 +10,8 @@ all others are the hooks' and the sweep's. ``archived.py`` says how far one of t
 | ``hook_at``, ``hook_end_at``, ``sweep_at`` | the same, by who told: a hook of anything, a hook of an end, the sweep |
 | ``made_fingerprint`` | with each backfill job: what it was made for |
 | ``mined_fingerprint`` | when such a job completed with all read |
+
+Of a forgotten session, of which no job is made, ``made_fingerprint`` is what its digests were read of.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -127,6 +129,18 @@ class Archive:
         """A finalize was made for the session as it is."""
         with self._db.writing():
             self._db.change(sql.MADE, agent=agent, session=session)
+
+    def forgotten(self, agent: str | None) -> list[tuple[str, str, str, str | None]]:
+        """The sessions (of ``agent``) that a person had forgotten: agent, id, transcript, and what
+        it looked like when its digests were read."""
+        rows = self._db.rows(sql.FORGOTTEN, agent=agent)
+        return [(str(row[0]), str(row[1]), str(row[2]), row[3]) for row in rows]
+
+    def learned(self, agent: str, session: str, transcript: str, looks: str | None) -> None:
+        """The digests of a forgotten session were read, as it looks."""
+        values = {"transcript": transcript, "looks": looks}
+        with self._db.writing():
+            self._db.change(sql.LEARNED, agent=agent, session=session, **values)
 
     def open_jobs(self) -> int:
         """Backfill jobs that are not through."""

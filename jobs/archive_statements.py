@@ -92,3 +92,16 @@ select agent, sum(case when hook_end_at > :since then 1 else 0 end),
     sum(case when hook_at > :since then 1 else 0 end)
 from rollout where hook_at > :since or sweep_at > :since group by agent order by agent
 """
+
+#: What a person had forgotten. Their agents may go on with them.
+FORGOTTEN = """
+select agent, session, transcript, made_fingerprint from rollout
+where excluded = 'session.forgotten' and (:agent is null or agent = :agent) order by agent, session
+"""
+
+#: Their digests were read; guard: it is forgotten.
+LEARNED = """
+update rollout set made_fingerprint = :looks,
+    transcript = case when transcript = '' then :transcript else transcript end
+where agent = :agent and session = :session and excluded = 'session.forgotten'
+"""

@@ -15,6 +15,7 @@ from pathlib import Path
 from memoryd.jobs import gates
 from memoryd.jobs.backfill import makes_way
 from memoryd.jobs.control import GiveBack, Snooze
+from memoryd.jobs.forgetting import Forgetter
 from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
@@ -114,6 +115,10 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     if rollout is not None and rollout.excluded is not None:
         return rollout.excluded  # since this job was made, or a person retried it all the same
     off = gates.all_off(place.environ)
+    # What the person had forgotten must be known before a fork that repeats it is read.
+    Forgetter(place.home, place.config, place.environ, place.ledger, place.history).catch_up(
+        job.agent
+    )
     try:
         found = ingest(
             place.history,

@@ -4,6 +4,9 @@ The session is excluded first, so that whoever works on it is stopped; then its 
 ledger; then the session history, where only digests stay by which a fork or a copy is known. A
 crash in between leaves a session that is never distilled again; the next pass does the rest.
 
+Where its agent goes on with it all the same, or the history was lost, what it says now is learned
+again in digests (``catch_up``), before any session that may be a fork of it is read.
+
 Notes that came of it are the person's memory and stay. What was deleted from a database is
 overwritten, the log beside it is cut and the ledger rewritten, since older versions of a row lie in
 its free pages.
@@ -11,6 +14,7 @@ its free pages.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +31,8 @@ from memoryd.sessions.history import History
 from memoryd.sessions.stripping import Stripper
 
 FORGOTTEN = "session.forgotten"
+#: One at a time: two that read the same transcript would only get in each other's way.
+_catching_up = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,34 @@ class Forgetter:
             self.finish()
         return done
 
+    def catch_up(self, agent: str | None = None) -> int:
+        """Learn what forgotten sessions (of ``agent``) say by now, in digests only; of how many.
+
+        One that looks as it did is not opened. A plan that stands, or a transcript that is gone or
+        held by its agent, leaves its session for another time.
+        """
+        learned = 0
+        with _catching_up:
+            for one in self.ledger.archive.forgotten(agent):
+                learned += self._catch_up(*one)
+        return learned
+
+    def _catch_up(self, agent: str, session: str, told: str, learned: str | None) -> bool:
+        looks = _looks(agent, session, Path(told)) if told else None
+        stored = self.history.session(agent, session)
+        is_marked = stored is not None and stored.forgotten
+        if (is_marked and looks in (None, learned)) or known.planned_by(
+            self.ledger, agent, session
+        ):
+            return False
+        stripper = Stripper(self.history.database)
+        if not is_marked:
+            stripper.forget(agent, session)
+        if looks is None or not self._read(agent, session):
+            return False
+        stripper.forget_copies(agent, session)
+        return True
+
     def finish(self) -> list[str]:
         """Have nothing of what was forgotten stay readable on the disk, once after all of them.
 
@@ -119,6 +153,7 @@ class Forgetter:
         if path is None:
             return False
         resolver = Resolver(self.home, self.config.projects.worktrees)
+        looks = _looks(agent, session, path)
         try:
             ingest(
                 self.history,
@@ -133,6 +168,7 @@ class Forgetter:
             )
         except TranscriptError:
             return False
+        self.ledger.archive.learned(agent, session, str(path), looks)
         return True
 
     def _transcript(self, agent: str, session: str) -> Path | None:
@@ -147,3 +183,11 @@ class Forgetter:
             found = adapter_for(agent).discover(self.environ)
             self.discovered[agent] = {each.session: each.path for each in found}
         return self.discovered[agent].get(session)
+
+
+def _looks(agent: str, session: str, path: Path) -> str | None:
+    """What the transcript looks like from outside; None where it is gone."""
+    from memoryd.sessions.agents import adapter_for
+
+    look = adapter_for(agent).look(path, session)
+    return None if look is None else f"{look.at_most}-{look.active_ms}"

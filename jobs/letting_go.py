@@ -31,7 +31,9 @@ _ALL = 2**63 - 1
 def let_go(place: Workplace) -> int:
     """One pass; how many parts of messages lost their words."""
     found = _Pass(place)
-    Forgetter(place.home, place.config, place.environ, place.ledger, place.history).resume()
+    forgetter = Forgetter(place.home, place.config, place.environ, place.ledger, place.history)
+    forgetter.resume()
+    forgetter.catch_up()
     for step in (found.old, found.excluded, found.unlisted, found.unstored):
         step()
     if found.stripped:

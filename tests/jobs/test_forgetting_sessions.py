@@ -52,6 +52,26 @@ def texts(world: World, said: Transcript) -> list[str]:
     return [m.text for m in world.place.history.messages(said.agent, said.session, 0, 1000)]
 
 
+def forked(world: World, said: Transcript) -> Transcript:
+    """A session that begins as a copy of one, as its agent makes it."""
+    fork = world.transcript(TWO, agent=said.agent)
+    data = said.path.read_bytes()
+    if said.agent == "codex":
+        data = data.replace(b'"source"', b'"forked_from_id": "%s", "source"' % ONE.encode(), 1)
+        data = data.replace(f'"id": "{ONE}"'.encode(), f'"id": "{TWO}"'.encode())
+    fork.path.write_bytes(data)
+    fork.lines = 8
+    return fork
+
+
+def lose_history(world: World) -> None:
+    """The session history is moved away, and memoryd started anew."""
+    world.place.close()
+    for path in world.home.root.glob("sessions.sqlite*"):
+        path.unlink()
+    world.restart()
+
+
 def test_the_words_of_a_forgotten_session_are_in_no_file(tmp_path: Path, clock: FakeClock) -> None:
     """Neither what was said nor what a model made of it for a person to look at."""
     review = Config(curation=CurationSettings(mode="review"))
@@ -150,19 +170,54 @@ def test_a_fork_of_a_forgotten_session_says_only_its_own(
     said = world.transcript(ONE, agent=agent).user(f"{WORD} one").assistant(f"{WORD} two")
     assert forget(world, said).read
 
-    fork = world.transcript(TWO, agent=agent)
-    data = said.path.read_bytes()
-    if agent == "codex":
-        data = data.replace(b'"source"', b'"forked_from_id": "%s", "source"' % ONE.encode(), 1)
-        data = data.replace(f'"id": "{ONE}"'.encode(), f'"id": "{TWO}"'.encode())
-    fork.path.write_bytes(data)
-    fork.lines = 8
+    fork = forked(world, said)
     job = world.finalize(fork.user("omega three"))
 
     assert job.status == "completed"
     assert texts(world, fork) == ["omega three"]
     assert WORD not in world.prompts()
     assert words_on_disk(world, WORD) == []
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+@pytest.mark.parametrize("is_history_lost", [False, True])
+def test_what_a_forgotten_session_says_later_does_not_come_back_through_a_fork(
+    tmp_path: Path, clock: FakeClock, agent: str, is_history_lost: bool
+) -> None:
+    """Its agent goes on with it and it is forked; also where the history was lost in between."""
+    world = World(tmp_path, clock, [NOTHING] * 9)
+    said = world.transcript(ONE, agent=agent).user(f"{WORD} one").assistant(f"{WORD} two")
+    forget(world, said)
+    said.user(f"{WORD} three")
+    assert world.enqueue(said).excluded == "session.forgotten"
+    if is_history_lost:
+        lose_history(world)
+
+    fork = forked(world, said)
+    world.finalize(fork.user("omega four"))
+
+    assert texts(world, fork) == ["omega four"]
+    assert WORD not in world.prompts()
+    assert words_on_disk(world, WORD) == []
+
+
+def test_a_pass_learns_what_a_forgotten_session_says_by_now(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Before its transcript goes, and its file is opened only where it looks otherwise."""
+    world = World(tmp_path, clock, [NOTHING] * 9)
+    said = world.transcript(ONE).user(f"{WORD} one")
+    forget(world, said)
+    said.user(f"{WORD} two")
+
+    assert [forgetter(world).catch_up() for _ in range(2)] == [1, 0]
+
+    said.user(f"{WORD} three")
+    let_go(world.place)
+    fork = forked(world, said)
+    said.path.unlink()
+    world.finalize(fork.user("omega four"))
+    assert texts(world, fork) == ["omega four"]
 
 
 def test_a_session_whose_transcript_is_gone_can_be_forgotten(
