@@ -103,16 +103,17 @@ def _take_agent(
         return value
     import difflib
 
-    near = difflib.get_close_matches(value.lower(), known(), n=3, cutoff=0.4) or known()
-    raise click.BadParameter(
-        f"no agent is called {value[:80]!r}; the nearest: {', '.join(near)}",
-        context,
-        parameter,
-    )
+    near = difflib.get_close_matches(value.lower(), known(), n=3, cutoff=0.4)
+    those = f"the nearest: {', '.join(near)}" if near else f"known are {', '.join(known())}"
+    raise click.BadParameter(f"no agent is called {value[:80]!r}; {those}", context, parameter)
 
 
 def store_of(home: Home, project: str | None) -> Store:
-    """The store of the project named by a directory or a key, or of the current directory."""
+    """The store of the project named by a directory or a key, or of the current directory.
+
+    Raises ``HomeError`` where there is no home, and as ``key_of`` does.
+    """
+    require_home(home)
     from memoryd.memory.store import Store
 
     return Store.for_project(home, key_of(home, project))
@@ -186,16 +187,22 @@ def configuration(home: Home) -> Config:
         return Config()
 
 
+def require_home(home: Home) -> None:
+    """Raise ``HomeError`` where there is no home: a command that looks into one makes none."""
+    if not home.is_made():
+        raise HomeError(
+            f"there is no home at {home.root}",
+            hint="`memoryd setup` makes one, as does the first session; --home names another",
+        )
+
+
 def open_queue(home: Home, *, make: bool = False) -> tuple[Ledger, Config]:
     """The ledger, with what lies in the inbox taken in first, and the configuration.
 
     Raises ``HomeError`` where there is no home and none is to be made: who only looks makes none.
     """
-    if not make and not home.is_made():
-        raise HomeError(
-            f"there is no home at {home.root}",
-            hint="`memoryd setup` makes one, as does the first session; --home names another",
-        )
+    if not make:
+        require_home(home)
     from memoryd.jobs.intake import take_in
     from memoryd.jobs.workplace import find_transcript, open_ledger
     from memoryd.memory import log

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from memoryd.cli import history as history_commands
-from memoryd.cli.common import home_option, json_option, project_option, say, store_of, table
+from memoryd.cli.common import (
+    home_option,
+    json_option,
+    project_option,
+    require_home,
+    say,
+    store_of,
+    table,
+)
 from memoryd.cli.forget import forget
 from memoryd.cli.memory_import import import_notes
 from memoryd.cli.memory_restore import restore
@@ -49,6 +57,7 @@ def list_notes(
     from memoryd.memory.listing import list_notes as listed
     from memoryd.memory.store import Store
 
+    require_home(home)
     stores = [store for store in Store.all(home) if not store.is_profile]
     if not everywhere:
         wanted = store_of(home, project).key

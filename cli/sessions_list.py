@@ -34,7 +34,7 @@ def list_sessions(
         key = None if project is None else key_of(home, project)
         chosen = choose(place.history, Which(agent, key), limit)
         found = [_values(place, *name) for name in chosen]
-        read = place.history.counts().sessions
+        read = 0 if found else place.history.counts().sessions
     rows = [_row(home, each) for each in found]
     heads = ("SESSION", "AGENT", "ACTIVE", "PROJECT", "SAID", "STATE", "BEGINS WITH")
     none = f"none of the {read} sessions that were read fits" if read else "no session was read yet"

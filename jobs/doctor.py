@@ -112,10 +112,9 @@ def examine(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Findin
     A home that is not there is not made: the only finding says so.
     """
     if not home.is_made():
-        what = f"there is no home at {home.root} yet"
-        return [
-            Finding("home.missing", "ok", what, "the first session, or `memoryd run`, makes it")
-        ]
+        what = f"there is no home at {home.root}"
+        todo = "`memoryd setup` makes one, as does the first session; --home names another"
+        return [Finding("home.missing", "problem", what, todo)]
     look = Look(home, clock, environ)
     findings: dict[Finding, None] = {}
     try:

@@ -49,5 +49,7 @@ def test_show_says_that_a_job_was_undone(world: World) -> None:
 
 def test_a_project_without_a_memory_says_so(world: World) -> None:
     """No error for its history; nothing to compare with."""
+    world.home.prepare()
+
     assert world.answer("memory", "history")["commits"] == []
     assert "nothing was ever written" in world.run("memory", "diff").stderr

@@ -203,6 +203,8 @@ def test_notes_that_vanished_can_be_let_go(run: Run, tmp_path: Path) -> None:
 
 def test_a_project_without_a_memory_has_nothing_to_restore(run: Run, tmp_path: Path) -> None:
     """And gets none by asking."""
+    Home(tmp_path / "home").prepare()
+
     with pytest.raises(UsageError, match="no memory"):
         answer(run("memory", "restore", "--json"))
-    assert not (tmp_path / "home").exists()
+    assert list(Home(tmp_path / "home").projects.iterdir()) == []

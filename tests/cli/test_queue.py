@@ -201,6 +201,8 @@ def test_the_home_may_stand_before_or_after_the_command(world: World) -> None:
         ("sessions", "list"),
         ("sessions", "doctor"),
         ("project", "list"),
+        ("memory", "list"),
+        ("memory", "list", "--all"),
         ("events",),
         ("backfill", "status"),
     ],

@@ -30,6 +30,7 @@ def test_what_is_refused_there_are_commands() -> None:
 @pytest.mark.slow
 def test_an_agent_that_was_asked_saves_nothing_and_may_look(world: World) -> None:
     """Its instructions may tell it to save what people say."""
+    world.home.prepare()
     note = ("--type", "feedback", "--description", "Tabs", "--content", TABS)
 
     saved = world.run("memory", "save", "tabs", *note, MEMORYD_OWN_CALL="1")

@@ -59,10 +59,10 @@ def test_a_clean_home_is_well(home: Home, clock: FakeClock) -> None:
 
 
 def test_a_home_that_is_not_there_is_not_made(tmp_path: Path, clock: FakeClock) -> None:
-    """That is no fault: nothing has been remembered yet."""
+    """It is named, as is how one is made."""
     (found,) = examine(Home(tmp_path / "none"), clock, {})
 
-    assert (found.code, found.severity) == ("home.missing", "ok")
+    assert (found.code, found.severity) == ("home.missing", "problem")
     assert not (tmp_path / "none").exists()
 
 
