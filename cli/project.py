@@ -53,12 +53,17 @@ def list_projects(home: Home, as_json: bool) -> None:
 
 
 def _row(each: Known) -> tuple[str, ...]:
-    where = each.path or "?"
-    if each.merged_into:
-        where = f"merged into {each.merged_into}"
-    elif not each.exists:
-        where += " (gone)"
+    where = f"merged into {each.merged_into}" if each.merged_into else _where(each)
     return each.key, str(each.notes), str(each.sessions), age(each.last_active_ms), where
+
+
+def _where(known: Known) -> str:
+    """Where a project is, in words."""
+    from memoryd.memory.projects import NOWHERE
+
+    if known.key == NOWHERE:
+        return "no directory known: sessions whose agent did not say where they were held"
+    return f"{known.path or '?'}{'' if known.exists else ' (gone)'}"
 
 
 @project.command(epilog="Example: memoryd project show .")
@@ -78,7 +83,7 @@ def show(name: str, home: Home, as_json: bool) -> None:
     notes = ", ".join(f"{count} {type_}" for type_, count in types.items()) or "none"
     lines = [
         known.key,
-        f"directory: {known.path or '?'}{'' if known.exists else ' (gone)'}",
+        f"directory: {_where(known)}",
         *([f"merged into: {known.merged_into}"] if known.merged_into else []),
         *(f"was in: {path}" for path in said.former_paths),
         *(f"worktree: {path}" for path in said.worktrees),

@@ -64,7 +64,7 @@ class Archive:
     def known(self, agent: str) -> dict[str, Known]:
         """All sessions of the agent that the ledger has a row of, by their id."""
         rows = self._db.rows(
-            "select session, transcript, fingerprint, active_at, seen_at from rollout"
+            "select session, transcript, fingerprint, active_at, seen_at, cwd from rollout"
             " where agent = :agent",
             agent=agent,
         )
@@ -76,6 +76,16 @@ class Archive:
         with self._db.writing():
             for each in found:
                 self._db.change(sql.SAW, **vars(each), now=now)
+
+    def directories(self) -> list[str]:
+        """Every directory that a session of any agent was held in."""
+        rows = self._db.rows("select distinct cwd from rollout where cwd <> '' order by cwd")
+        return [str(row[0]) for row in rows]
+
+    def place(self, agent: str, session: str, cwd: str) -> None:
+        """The session was held in ``cwd``, as was found out only now; what was told stands."""
+        with self._db.writing():
+            self._db.change(sql.PLACE, agent=agent, session=session, cwd=cwd)
 
     def still_mined(self, row: Archived) -> bool:
         """A session that was mined looks different and is not: there is nothing to read in it."""

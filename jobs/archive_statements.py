@@ -15,6 +15,11 @@ on conflict (agent, session) do update set transcript = excluded.transcript,
     found_at = excluded.found_at
 """
 
+#: Guard: no directory of it is known.
+PLACE = """
+update rollout set cwd = :cwd where agent = :agent and session = :session and cwd = ''
+"""
+
 #: The key of the job that a backfill of a session was made with.
 _BACKFILL_KEY = "'backfill:' || r.agent || '/' || r.session || '#' || r.made_fingerprint"
 

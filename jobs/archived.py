@@ -48,6 +48,7 @@ class Known:
     fingerprint: str | None
     active_at: int
     seen_at: int
+    cwd: str
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoryd.jobs.archived import Known, Seen
+from memoryd.jobs.directories import directories
 from memoryd.jobs.envelope import session_is_secret
 from memoryd.jobs.gates import all_off
 from memoryd.jobs.job import is_keepable
@@ -26,6 +27,7 @@ from memoryd.memory.projects import Resolver
 
 if TYPE_CHECKING:
     from memoryd.sessions.adapter import Adapter, Found
+    from memoryd.sessions.directories import Directories
     from memoryd.sessions.source import Look
 
 #: Sessions written in one transaction at most.
@@ -39,6 +41,14 @@ class Discovered:
     sessions: int = 0
     written: int = 0
     lost: int = 0
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What is known of directories: their projects, and those that are named by a hash alone."""
+
+    resolver: Resolver
+    directories: Directories
 
 
 def discover(
@@ -56,7 +66,9 @@ def discover(
     done = Discovered()
     if all_off(environ):
         return done
-    resolver = Resolver(home, config.projects.worktrees)
+    places = _Places(
+        Resolver(home, config.projects.worktrees), directories(home, ledger, config, environ)
+    )
     for adapter in adapters(config):
         known = ledger.archive.known(adapter.name)
         there: set[str] = set()
@@ -65,7 +77,7 @@ def discover(
             if stopping():
                 return done
             there.add(found.session)
-            seen = _seen(adapter, found, known.get(found.session), resolver)
+            seen = _seen(adapter, found, known.get(found.session), places)
             batch += [seen] if seen else []
             if len(batch) >= BATCH:
                 _write(ledger, batch, done)
@@ -79,10 +91,12 @@ def discover(
 
 def survey(home: Home, config: Config, environ: Mapping[str, str]) -> Iterator[Seen]:
     """Every session there is, for a home that has no ledger yet; nothing is written."""
-    resolver = Resolver(home, config.projects.worktrees)
+    places = _Places(
+        Resolver(home, config.projects.worktrees), directories(home, None, config, environ)
+    )
     for adapter in adapters(config):
         for found in adapter.discover(environ):
-            seen = _seen(adapter, found, None, resolver)
+            seen = _seen(adapter, found, None, places)
             if seen is not None:
                 yield seen
 
@@ -112,7 +126,7 @@ def _write(ledger: Ledger, batch: list[Seen], done: Discovered) -> None:
         batch.clear()
 
 
-def _seen(adapter: Adapter, found: Found, known: Known | None, resolver: Resolver) -> Seen | None:
+def _seen(adapter: Adapter, found: Found, known: Known | None, places: _Places) -> Seen | None:
     """What is to be written of a session; None where the ledger has it already, or cannot.
 
     Answers to our own questions are no session, where their folder tells.
@@ -129,9 +143,10 @@ def _seen(adapter: Adapter, found: Found, known: Known | None, resolver: Resolve
         return None  # gone meanwhile, or nothing we may look at
     active_at = look.active_ms if found.active_ms is None else found.active_ms
     fingerprint = f"{look.at_most}-{active_at}"
-    if known and (known.fingerprint, known.transcript) == (fingerprint, str(path)):
+    same = known and (known.fingerprint, known.transcript) == (fingerprint, str(path))
+    if known and same and (known.cwd or not places.directories.of(path)):
         return None
-    return _described(adapter, found, path, look, fingerprint, resolver)
+    return _described(adapter, found, path, look, fingerprint, places)
 
 
 def _listed_before(found: Found, known: Known) -> bool:
@@ -153,19 +168,20 @@ def _where(adapter: Adapter, found: Found, known: Known | None) -> tuple[Path, L
 
 
 def _described(
-    adapter: Adapter, found: Found, path: Path, look: Look, fingerprint: str, resolver: Resolver
+    adapter: Adapter, found: Found, path: Path, look: Look, fingerprint: str, places: _Places
 ) -> Seen:
     from memoryd.sessions.heads import head_of
     from memoryd.sessions.lines import stat_file
 
     head = head_of(adapter, path, found.session)
+    cwd = head.cwd or places.directories.of(path)
     own = stat_file(path) if found.active_ms is None else None  # else one file holds many
     return Seen(
         agent=adapter.name,
         session=found.session,
         transcript=str(path),
-        cwd=head.cwd if is_keepable(head.cwd) else "",
-        project=resolver.resolve(head.cwd).key if head.cwd else None,
+        cwd=cwd if is_keepable(cwd) else "",
+        project=places.resolver.resolve(cwd).key if cwd else None,
         kind=head.kind,
         fingerprint=fingerprint,
         size=own.st_size if own else 0,

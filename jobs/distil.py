@@ -15,6 +15,7 @@ from pathlib import Path
 from memoryd.jobs import gates
 from memoryd.jobs.backfill import makes_way
 from memoryd.jobs.control import GiveBack, Snooze
+from memoryd.jobs.directories import directories, started_in
 from memoryd.jobs.forgetting import Forgetter
 from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
@@ -65,7 +66,7 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     """
     rollout = place.ledger.records.rollout(job.agent, job.session)
     resolver = Resolver(place.home, place.config.projects.worktrees)
-    attempt = _Attempt(job, place, keeper, resolver, rollout.cwd if rollout else "")
+    attempt = _Attempt(job, place, keeper, resolver, _started_in(job, place, rollout))
     _settle(attempt)
     outcome = _ingest(attempt, rollout)
     attempt.resolver.remember()
@@ -88,6 +89,15 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         if makes_way(place, job) and _waiting(attempt):
             raise GiveBack
     _complete(attempt, _outcome(attempt, "nothing.durable"))
+
+
+def _started_in(job: Job, place: Workplace, rollout: Rollout | None) -> str:
+    """Where the agent was started, as far as anybody knows; words kept before are told it too."""
+    if rollout is None or not rollout.transcript:
+        return rollout.cwd if rollout is not None else ""
+    found = directories(place.home, place.ledger, place.config, place.environ)
+    transcript = Path(rollout.transcript)
+    return rollout.cwd or started_in(job.agent, job.session, transcript, place.ledger, found)
 
 
 def _complete(attempt: _Attempt, outcome: str) -> None:
@@ -119,6 +129,7 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     Forgetter(place.home, place.config, place.environ, place.ledger, place.history).catch_up(
         job.agent
     )
+    _place_words(attempt)
     try:
         found = ingest(
             place.history,
@@ -128,8 +139,9 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
             _transcript(attempt, rollout),
             job.cutoff,
             resolver=lambda cwd: attempt.resolver.resolve(cwd).key,
-            exclude=lambda cwd: off or _is_excluded(attempt, cwd or attempt.cwd),
+            exclude=lambda cwd: off or _is_excluded(attempt, cwd),
             seq_after=place.ledger.cursor(job.agent, job.session),
+            cwd=attempt.cwd,
         )
     except TranscriptGone:
         # What was ingested before it went can still be distilled.
@@ -138,6 +150,13 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     if off:
         return "memoryd.switched-off"
     return None if found.kind == "root" else f"session.{found.kind}"
+
+
+def _place_words(attempt: _Attempt) -> None:
+    """What was kept while nobody knew its directory belongs to that, now that it is known."""
+    if attempt.cwd:
+        job, project = attempt.job, attempt.resolver.resolve(attempt.cwd).key
+        attempt.place.history.place(job.agent, job.session, attempt.cwd, project)
 
 
 def _credit(attempt: _Attempt) -> None:
@@ -176,6 +195,8 @@ def _is_gone(path: Path) -> bool:
 
 
 def _is_excluded(attempt: _Attempt, cwd: str) -> bool:
+    if not cwd:  # while anything is excluded nobody can say that this was not said there
+        return bool(attempt.place.config.privacy.exclude)
     if cwd not in attempt.exclusions:
         if is_own_place(cwd):
             return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from memoryd.jobs.directories import directories
 from memoryd.jobs.forgetting import Forgetter
 from memoryd.jobs.indexing import index_some
 from memoryd.jobs.job import Job
@@ -20,6 +21,7 @@ from memoryd.memory.config import load_project
 from memoryd.memory.errors import ConfigError, LeaseLost
 from memoryd.memory.log import logger
 from memoryd.memory.projects import Resolver, excluded
+from memoryd.sessions.directories import Directories
 from memoryd.sessions.stripping import Named, Stripper
 
 DAY_MS = 24 * 3600 * 1000
@@ -72,6 +74,11 @@ class _Pass:
     @cached_property
     def _resolver(self) -> Resolver:
         return Resolver(self.place.home, self.place.config.projects.worktrees)
+
+    @cached_property
+    def _directories(self) -> Directories:
+        place = self.place
+        return directories(place.home, place.ledger, place.config, place.environ)
 
     def old(self) -> None:
         """What was said longer ago than ``keep_days`` and is distilled, or never can be."""
@@ -132,12 +139,14 @@ class _Pass:
 
     def _started_in(self, one: Named) -> str:
         rollout = self.place.ledger.records.rollout(one.agent, one.session)
-        return rollout.cwd if rollout is not None else ""
+        if rollout is None:
+            return ""
+        return rollout.cwd or self._directories.of(Path(rollout.transcript))
 
     def _is_excluded(self, cwd: str) -> bool:
         """As distilling decides it; a project whose own file cannot be read decides nothing."""
-        if not cwd:
-            return False
+        if not cwd:  # nobody can say that it was not said in what is excluded
+            return bool(self.place.config.privacy.exclude)
         project = self._resolver.resolve(cwd)
         try:
             globs = load_project(Path(project.path), self.place.config).privacy.exclude

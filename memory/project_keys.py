@@ -12,6 +12,8 @@ _KEEP = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _LONGEST_KEY = 180
 _KEPT_OF_LONG = 150
 _RELATIVE = "%-"
+#: The key of what was said in no directory that is known.
+NOWHERE = _RELATIVE
 
 
 @dataclass(frozen=True)

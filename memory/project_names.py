@@ -14,7 +14,7 @@ from pathlib import Path
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 from memoryd.memory.identities import identities, identity, is_known
-from memoryd.memory.project_keys import Project, path_of
+from memoryd.memory.project_keys import NOWHERE, Project, path_of
 from memoryd.memory.text import clip
 
 #: Names that are offered for one that fits none, and how alike they must be.
@@ -26,6 +26,8 @@ _COMPARED = 300
 
 def is_key(home: Home, name: str) -> bool:
     """Whether ``name`` is the key of a project of the home rather than a directory."""
+    if name == NOWHERE:
+        return True
     return "/" not in name and name not in {"", ".", ".."} and _is_folder(home.projects / name)
 
 

@@ -24,15 +24,14 @@ for every message. ``project.json`` says what a key cannot (``memory/identities.
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from memoryd.memory.exclusions import excluded
 from memoryd.memory.home import Home
 from memoryd.memory.identities import (
     Identity,
@@ -50,11 +49,12 @@ from memoryd.memory.identities import (
     record_key,
     remember_worktrees,
 )
-from memoryd.memory.project_keys import Project, keys_at, path_of, project_key
+from memoryd.memory.project_keys import NOWHERE, Project, keys_at, path_of, project_key
 from memoryd.memory.spelling import as_on_disk, from_windows
 from memoryd.memory.work_trees import enclosing, kind_of, trees_of
 
 __all__ = [
+    "NOWHERE",
     "Identity",
     "Project",
     "Resolver",
@@ -253,43 +253,3 @@ class _Places:
         repository."""
         known = self.now.get(path) or self.then.get(path)
         return known is not None and (exactly or bool(known.git_common_dir))
-
-
-def excluded(path: str, globs: Iterable[str]) -> bool:
-    """Whether ``path`` or a folder above it meets one of the globs (``[privacy] exclude``).
-
-    A glob with a slash is held against the whole path (``~`` is the home directory, ``*`` and
-    ``**`` match across slashes too), one without against each name in it. Links count on both
-    sides: a directory is excluded by whatever name it is reached.
-    """
-    places = dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))
-    wanted = [each for glob in globs for each in dict.fromkeys((glob, _resolved(glob)))]
-    return any(_meets(Path(place), wanted) for place in places)
-
-
-def _meets(place: Path, globs: Iterable[str]) -> bool:
-    whole = [str(place), *map(str, place.parents)]
-    for glob in globs:
-        pattern = _absolute(glob).rstrip("/") if glob.strip("/") else glob
-        against: Iterable[str] = whole if "/" in pattern else place.parts
-        if any(fnmatch.fnmatchcase(each, pattern) for each in against):
-            return True
-        if pattern.endswith("/**") and pattern.removesuffix("/**") in whole:
-            return True
-    return False
-
-
-def _resolved(glob: str) -> str:
-    """``glob`` with the links in the part before its first wildcard followed."""
-    absolute = _absolute(glob)
-    if not absolute.startswith("/"):
-        return glob
-    fixed = re.split(r"[*?\[]", absolute, maxsplit=1)[0]
-    folder = fixed if fixed == absolute else fixed.rpartition("/")[0] + "/"
-    rest = absolute[len(folder) :]
-    real = os.path.realpath(folder)
-    return real if not rest else f"{real.rstrip('/')}/{rest}"
-
-
-def _absolute(glob: str) -> str:
-    return f"{Path.home()}{glob[1:]}" if glob == "~" or glob.startswith("~/") else glob

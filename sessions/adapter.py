@@ -165,11 +165,10 @@ def types_in(text: str) -> frozenset[str]:
 #: Why a line of a known type gives no message, whichever agent wrote it.
 _KNOWN_REASONS = types_in(
     """
-    child internal sidechain excluded copied own-call own-block too-long rewind rollback tool
-    tool_result tool-result session metadata user.injected user.no-text user.meta user.compact
-    user.unanswered
-    user.tool-result user.synthetic assistant.no-text assistant.injected assistant.compact
-    assistant.synthetic assistant.api-error
+    child internal sidechain excluded no-directory copied own-call own-block too-long rewind
+    rollback tool tool_result tool-result session metadata user.injected user.no-text user.meta
+    user.compact user.unanswered user.tool-result user.synthetic assistant.no-text
+    assistant.injected assistant.compact assistant.synthetic assistant.api-error
     """
 )
 

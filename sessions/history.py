@@ -251,6 +251,19 @@ class History:
         with self._database.transaction() as cursor:
             return int(cursor.execute(schema.REPOINT, (new, old, cwd, cwd)).rowcount)
 
+    def place(self, agent: str, session: str, cwd: str, project: str) -> int:
+        """Have what the session said in no directory that was known be said in ``cwd``, which
+        belongs to ``project``; how many messages."""
+        with self._database.transaction() as cursor:
+            row = cursor.execute(schema.NUMBER, (agent, session)).fetchone()
+            if row is None:
+                return 0
+            moved = int(cursor.execute(schema.SAY_WHERE, (cwd, project, row[0])).rowcount)
+            if moved:
+                cursor.execute(schema.PLACE, (row[0], cwd))
+                cursor.execute(schema.LEAVE_PLACES, (row[0],))
+        return moved
+
     def newest_said_ms(self, project: str) -> int:
         """When the newest message of the project that is kept was said (ms); 0 where none is."""
         with self._database.reading() as cursor:

@@ -72,21 +72,23 @@ def ingest(
     exclude: Callable[[str], bool],
     redact: Redact | None = None,
     seq_after: int = 0,
+    cwd: str = "",
 ) -> Ingested:
     """Bring the session's messages up to ``cutoff`` of its transcript into ``history``.
 
     ``cutoff`` is a position (``sessions/source.py``); None means as long as it is now. ``resolver``
     gives the project key of a working directory, ``exclude`` says that nothing said in one may be
-    kept. ``redact`` is the scanner's unless another is given. ``seq_after`` is the highest ``seq``
-    that a cursor holds: new messages come after it, even into a history that was lost and is made
-    anew. Raises ``TranscriptGone``, ``TranscriptBusy``, ``TranscriptError`` and ``HistoryError``;
-    what was committed before stays, and the next call goes on from there.
+    kept; both are asked about ``cwd`` where a message says none, which may be empty. ``redact`` is
+    the scanner's unless another is given. ``seq_after`` is the highest ``seq`` that a cursor holds:
+    new messages come after it, even into a history that was lost and is made anew. Raises
+    ``TranscriptGone``, ``TranscriptBusy``, ``TranscriptError`` and ``HistoryError``; what was
+    committed before stays, and the next call goes on from there.
     """
     if redact is None:
         from memoryd.memory.scanner import redact as scanner_redact
 
         redact = scanner_redact
-    keeper = Keeper(resolver, exclude, redact)
+    keeper = Keeper(resolver, exclude, redact, cwd)
     run = _Run(history, adapter, agent, session, transcript, keeper, seq_after)
     with adapter.open(transcript, session) as opened:
         for _ in range(RACES):

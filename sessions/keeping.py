@@ -22,11 +22,17 @@ class Keeper:
     """Decides what of a message is kept, and makes it ready to be stored."""
 
     def __init__(
-        self, resolver: Callable[[str], str], exclude: Callable[[str], bool], redact: Redact
+        self,
+        resolver: Callable[[str], str],
+        exclude: Callable[[str], bool],
+        redact: Redact,
+        cwd: str = "",
     ) -> None:
         self._resolver = lru_cache(maxsize=256)(resolver)
         self._exclude = lru_cache(maxsize=256)(exclude)
         self._redact = redact
+        #: The directory of what says none.
+        self._cwd = cwd
         self.redacted = 0
         self.cited: dict[str, None] = {}
         self._new: list[Cited] = []
@@ -39,10 +45,11 @@ class Keeper:
         _look_for_own_call(message, state)
         if state.kind != "root":
             return state.kind
-        if is_own_place(message.cwd):
+        cwd = message.cwd or self._cwd
+        if is_own_place(cwd):
             return "own-call"
-        if self._exclude(message.cwd):
-            return "excluded"
+        if self._exclude(cwd):
+            return "excluded" if cwd else "no-directory"
         text, notes = take_out_own_blocks(without_own_prompts(message.text))
         if message.role == "assistant":
             text = without_recalled(text)
@@ -53,13 +60,13 @@ class Keeper:
             return "own-block"
         text, secrets = self._redact(text)
         self.redacted += secrets
-        project = self._resolver(message.cwd) if message.cwd else ""
-        said = (message.at_ms, message.cwd, project, line_end)
+        said = (message.at_ms, cwd, self._resolver(cwd), line_end)
         return Keep(message.role, tuple(parts(text)), message.id, *said)
 
     def excluded(self, state: State) -> bool:
         """Whether nothing of what happens now in the session may be kept."""
-        return state.kind != "root" or is_own_place(state.cwd) or self._exclude(state.cwd)
+        cwd = state.cwd or self._cwd
+        return state.kind != "root" or is_own_place(cwd) or self._exclude(cwd)
 
     def new_citations(self) -> list[Cited]:
         """What the messages seen since this was last asked cited."""

@@ -396,6 +396,12 @@ REPOINT = "update message set project = ? where project = ? and (? is null or cw
 
 MESSAGES_IN = "select count(*) from message where project = ?"
 
+#: What a session said nobody knew where, now that the directory is known.
+SAY_WHERE = """
+    update message set cwd = ?, project = ?
+    where session_id = ? and cwd = '' and said is null
+"""
+
 DIRECTORIES = "select distinct cwd from message where project = ? and cwd <> '' order by cwd"
 
 # -- letting go of words (``stripping.py``) --------------------------------------------------------

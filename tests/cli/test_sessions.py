@@ -93,6 +93,23 @@ def test_a_list_names_projects_so_that_project_takes_them(world: World) -> None:
     assert place == str(world.project)
 
 
+def test_what_was_said_in_no_known_directory_is_a_project_in_plain_words(world: World) -> None:
+    """It is listed as what it is, and its key reaches it."""
+    path = world.root / "s-1.jsonl"
+    path.write_text(json.dumps({"type": "message", "role": "user", "text": TABS}) + "\n")
+    words = ("enqueue", "finalize", "--agent", "generic", "--transcript", str(path))
+    world.answer(*words, "--wait")
+
+    listed = world.run("project", "list").stdout
+    shown = world.run("project", "show", "%-").stdout
+    found = world.answer("sessions", "search", "--project", "%-", "tabs")
+
+    assert "no directory known" in listed and "no directory known" in shown
+    assert [each["session"] for each in found["hits"]] == ["s-1"]
+    (session,) = world.answer("sessions", "list", "--project", "%-")["sessions"]
+    assert session["session"] == "s-1"
+
+
 @pytest.mark.parametrize("command", ["show", "forget"])
 def test_a_name_that_fits_none_or_several_is_refused(world: World, command: str) -> None:
     """With what to type instead."""
