@@ -17,7 +17,6 @@ from memoryd.memory.home import Home
 if TYPE_CHECKING:
     from memoryd.jobs.job import Job
     from memoryd.jobs.ledger import Enqueued, Ledger
-    from memoryd.memory.config import Config
 
 #: How long ``--wait`` waits for a daemon.
 WAIT_SECONDS = 3600.0
@@ -51,7 +50,7 @@ def enqueue(
     from memoryd.sessions.agents import adapter_for
 
     session, transcript = _find(agent, session, transcript)
-    ledger, config = open_queue(home, make=True)
+    ledger, _ = open_queue(home, make=True)
     made = ledger.enqueue(
         kind,
         agent,
@@ -71,7 +70,7 @@ def enqueue(
         Client(home.socket(os.environ)).ring()
         say(_values(made.job, made.created), _line(made.job, made.created), as_json)
         return
-    job = _wait(home, ledger, config, made)
+    job = _wait(home, ledger, made)
     say(_values(job, made.created), _line(job, made.created), as_json)
     if job.status != "completed":
         sys.exit(1)
@@ -103,13 +102,17 @@ def _find(agent: str, session: str | None, transcript: Path | None) -> tuple[str
     return session, transcript
 
 
-def _wait(home: Home, ledger: Ledger, config: Config, made: Enqueued) -> Job:
-    """The job when it has come to rest, worked by the daemon or, without one, here."""
+def _wait(home: Home, ledger: Ledger, made: Enqueued) -> Job:
+    """The job when it has come to rest, worked by the daemon or, without one, here.
+
+    Never with the defaults in place of a configuration that cannot be used: they exclude nothing.
+    """
     from memoryd.daemon.once import run_once
+    from memoryd.memory.config import load
 
     assert made.job is not None
     if not made.job.at_rest:
-        run_once(home, config, os.environ, only=made.job.id)
+        run_once(home, load(home.config_file), os.environ, only=made.job.id)
     return ledger.records.job(made.job.id)
 
 

@@ -14,11 +14,29 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from memoryd.memory.errors import ConfigError
+from memoryd.memory.exclusions import usable
 
 #: What opening says of a path at which no file can be, however odd the path is.
 _NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 
 PROJECT_FILE = ".memoryd.toml"
+#: What a project file may set.
+_OF_PROJECTS = "a project file may set only [memory] and exclude under [privacy]"
+#: The agents whose sessions can be read: ``memoryd.sessions.agents.known()``, by a test.
+AGENTS = (
+    "claude-code",
+    "codex",
+    "copilot-cli",
+    "cursor",
+    "estacoda",
+    "freecode",
+    "gemini-cli",
+    "generic",
+    "hermes",
+    "openclaw",
+    "opencode",
+    "qwen-code",
+)
 
 
 @dataclass(frozen=True)
@@ -197,12 +215,14 @@ def load(path: Path) -> Config:
     values: dict[str, Any] = {}
     for name, content in raw.items():
         if name not in sections:
-            problems.append(f"unknown section [{name}]{_nearest(name, sections)}")
+            problems.append(_unknown(name, content, sections))
         elif not isinstance(content, dict):
             problems.append(f"[{name}] is not a section: write [{name}] on a line of its own")
         else:
             values[name] = _section(name, sections[name], content, problems)
     _check_together(values, problems)
+    if "privacy" in values:
+        values["privacy"] = _exclusions(values["privacy"], None, problems)
     if problems:
         raise ConfigError(
             f"{path} cannot be used: {problems[0]}",
@@ -217,17 +237,15 @@ def load_project(directory: Path, base: Config) -> Config:
 
     Raises ``ConfigError`` when the file exists and cannot be used; such a project is not mined.
     """
+    if not directory.is_absolute():
+        return base  # of another system, or nobody knows it: no file of it can be here
     path = directory / PROJECT_FILE
     raw = _read_toml(path)
     problems: list[str] = []
-    for name, content in raw.items():
-        allowed = name == "memory" or (name == "privacy" and set(content) <= {"exclude"})
-        if not allowed:
-            problems.append(f"a project file may set only [memory] and [privacy] exclude: {name}")
-    if problems:
-        raise ConfigError(f"{path} cannot be used: {problems[0]}", problems=tuple(problems))
-    memory = _section("memory", MemorySettings, raw.get("memory", {}), problems, base.memory)
-    privacy = _section("privacy", PrivacySettings, raw.get("privacy", {}), problems)
+    sections = {name: _own_section(name, content, problems) for name, content in raw.items()}
+    memory = _section("memory", MemorySettings, sections.get("memory", {}), problems, base.memory)
+    privacy = _section("privacy", PrivacySettings, sections.get("privacy", {}), problems)
+    privacy = _exclusions(privacy, directory, problems)
     if problems:
         raise ConfigError(
             f"{path} cannot be used: {problems[0]}",
@@ -264,6 +282,41 @@ def _read_toml(path: Path) -> dict[str, Any]:
             hint="mend the line it names; `memoryd config check` reads it again",
             problems=(f"{path}: {error}",),
         ) from error
+
+
+def _own_section(name: str, content: object, problems: list[str]) -> dict[str, Any]:
+    """A section of a project's own file; empty where it is none that it may hold."""
+    known = {"memory": MemorySettings, "privacy": PrivacySettings}
+    if name not in known:
+        problems.append(f"{_unknown(name, content, known)}: {_OF_PROJECTS}")
+    elif not isinstance(content, dict):
+        problems.append(f"[{name}] is not a section: write [{name}] on a line of its own")
+    else:
+        return content
+    return {}
+
+
+def _unknown(name: str, content: object, sections: Mapping[str, Any]) -> str:
+    """What is wrong with a name on the top level that is no section's."""
+    if isinstance(content, dict):
+        return f"unknown section [{name}]{_nearest(name, sections)}"
+    for section, kind in sections.items():
+        if name in get_type_hints(kind):
+            return f"{name} stands in no section: write [{section}] on the line above it"
+    return f"unknown key {name}"
+
+
+def _exclusions(
+    privacy: PrivacySettings, directory: Path | None, problems: list[str]
+) -> PrivacySettings:
+    """The exclusions in the form that is held against directories, each that means one."""
+    entries = []
+    for entry in privacy.exclude:
+        try:
+            entries.append(usable(entry, directory))
+        except ValueError as error:
+            problems.append(f'privacy.exclude "{entry}" {error}')
+    return PrivacySettings(exclude=tuple(entries))
 
 
 def _section(
@@ -321,6 +374,11 @@ def _check_together(values: dict[str, Any], problems: list[str]) -> None:
         problems.append(f'provider.model must be set when provider.name = "{provider.name}"')
     if provider.daily_cost and not (provider.price_input or provider.price_output):
         problems.append("provider.daily_cost needs provider.price_input or price_output")
+    for agent in values.get("sessions", SessionSettings()).agents:
+        if agent not in AGENTS:
+            near = _nearest(agent, dict.fromkeys(AGENTS))
+            said = near or f"; the known ones are {', '.join(AGENTS)}"
+            problems.append(f"sessions.agents names no agent that is known: {agent!r}{said}")
     if provider.api_key_file and not Path(provider.api_key_file).expanduser().is_absolute():
         problems.append("provider.api_key_file must be an absolute path")
 

@@ -53,6 +53,21 @@ def test_run_refuses_a_file_that_cannot_be_used(world: World) -> None:
     assert [job.attempt for job in world.jobs()] in ([], [0])
 
 
+def test_no_session_is_read_here_with_the_defaults_in_place_of_a_broken_file(
+    world: World,
+) -> None:
+    """They exclude nothing, and the file may."""
+    world.configure('[privacy]\nexclude = ["code/notes", "/"]\n')
+    transcript = world.claude("Always run the linter.")
+
+    words = ("enqueue", "finalize", "--agent", "claude-code", "--transcript", str(transcript))
+    done = world.run(*words, "--wait")
+
+    assert done.returncode == 1
+    assert 'privacy.exclude "code/notes" means no directory' in done.stderr
+    assert [job.attempt for job in world.jobs()] == [0]
+
+
 def test_path_says_where_the_file_would_be(world: World) -> None:
     """Whether it exists or not."""
     assert world.answer("config", "path") == {
