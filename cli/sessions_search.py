@@ -180,7 +180,7 @@ def _lines(answer: Answer) -> list[str]:
     for hits in groups.values():
         first = hits[0]
         lines += ["", f"{first.agent} {first.session}  {first.project or '-'}"]
-        lines += [f"  {when(hit.at_ms)}  {hit.role}: {hit.excerpt}" for hit in hits]
+        lines += [f"  {when(hit.about_ms)}  {hit.role}: {hit.excerpt}" for hit in hits]
     if answer.capped:
         lines += ["", "More messages have these words; the newest 5,000 were ranked."]
     lines += ["", NOTICE]

@@ -135,14 +135,16 @@ class History:
     ) -> None:
         if done.copied:
             batch.tally.add("copied", done.copied)
-        state, active = batch.state, batch.last_active_ms
+        state, now_ms = batch.state, self._clock.now_ms()
+        # What says no time was said before it was read, whatever clock wrote it.
+        active = max(batch.last_active_ms or 0, min(batch.written_ms, now_ms)) or None
         values = (
             *(state.kind, state.parent, state.forked_from),
             os.fsencode(transcript).decode("utf-8", "replace"),
             *(batch.position, batch.reading, batch.head, batch.tail, done.last_seq),
             *(batch.bad_lines, json.dumps(batch.tally.by_reason)),
             *(state.version, json.dumps(batch.tools.by_tool)),
-            *(msgspec.json.encode(state).decode(), active, active, self._clock.now_ms()),
+            *(msgspec.json.encode(state).decode(), active, active, now_ms),
         )
         cursor.execute(schema.MOVE, (*values, session_id))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -122,6 +123,8 @@ class _Draft:
     events: list[Event] = field(default_factory=list)
     characters: int = 0
     active_ms: int | None = None
+    #: When the transcript was written to, where something says no time.
+    written_ms: int = 0
     tally: Tally = field(default_factory=Tally)
     #: Lines that say nothing but why, and which tools ended: counted together, most are equal.
     passed: list[Parsed] = field(default_factory=list)
@@ -248,6 +251,12 @@ class _Run:
         if parsed.messages or not parsed.skipped or parsed.rolled_back or parsed.saved:
             self._understand(parsed, end, draft)
 
+    @cached_property
+    def _written_ms(self) -> int:
+        """When the transcript was last written to: whatever says no time was said by then."""
+        look = self._adapter.look(self._transcript, self._session)
+        return look.active_ms if look is not None else 0
+
     def _may_count(self, state: State) -> bool:
         """Whether tools that ran in the present directory are counted; asked of most lines."""
         if state.cwd != self._counted[0] or state.kind != "root":
@@ -267,6 +276,8 @@ class _Run:
 
     def _add(self, message: Message, end: int, draft: _Draft) -> None:
         draft.active_ms = max(draft.active_ms or 0, message.at_ms or 0) or None
+        if message.at_ms is None:
+            draft.written_ms = self._written_ms
         kept = self._keeper.keep(message, self._place.state, end)
         for cited in self._keeper.new_citations():
             draft.add(cited)
@@ -291,6 +302,7 @@ class _Run:
             tally=place.tally,
             bad_lines=place.bad_lines,
             last_active_ms=draft.active_ms,
+            written_ms=draft.written_ms,
             tools=place.tools,
         )
         names = (self._agent, self._session, self._transcript)

@@ -25,7 +25,10 @@ _WHICH = """
       and (:project is null or exists (select 1 from message
            where message.session_id = session.id and message.project = :project))
 """
-_LIST = f"select agent, session {_WHICH} order by last_active_ms desc, id desc limit :limit"
+_LIST = f"""
+    select agent, session {_WHICH}
+    order by coalesce(last_active_ms, ingested_ms) desc, id desc limit :limit
+"""
 _FIRST = """
     select text from message where state = 'live' and role = 'user' and part = 1
       and session_id = (select id from session where agent = ? and session = ?)

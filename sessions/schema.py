@@ -387,8 +387,10 @@ COUNT_MESSAGES = """
 
 #: Of each project: its sessions, and when something was last said in it.
 PROJECT_USE = """
-    select project, count(distinct session_id), max(at_ms) from message
-    where state = 'live' and project <> '' group by project
+    select project, count(distinct session_id),
+           max(coalesce(message.at_ms, session.last_active_ms))
+    from message join session on session.id = message.session_id
+    where message.state = 'live' and project <> '' group by project
 """
 
 #: What was said in one project belongs to another from now on.

@@ -154,6 +154,7 @@ class Batch:
     """What one transaction records: what was said, in order, and how far the transcript was read.
 
     ``tally``, ``tools`` and ``bad_lines`` are the totals of this reading of the transcript.
+    ``written_ms`` is when that was last written to, where a message says no time; 0 else.
     """
 
     events: tuple[Event, ...]
@@ -166,6 +167,7 @@ class Batch:
     bad_lines: int
     last_active_ms: int | None
     tools: ToolTally = field(default_factory=ToolTally)
+    written_ms: int = 0
 
 
 @dataclass
