@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,12 @@ def _used(today: dict[str, Any]) -> str:
 
 
 def _warnings(at_risk: list[dict[str, Any]]) -> list[str]:
+    from memoryd.jobs.forecast import deletes_when
+
+    now_ms = int(time.time() * 1000)
     return [
         f"at risk   {each['agent']} deletes {each['sessions']} sessions before their turn, the"
-        f" first {when(each['first_at'])[:10]} ({each['setting']})"
+        f" first {deletes_when(each['first_at'], now_ms)} ({each['setting']})"
         for each in at_risk
     ]
 

@@ -71,10 +71,22 @@ def _told(values: dict[str, Any]) -> list[str]:
     ]
 
 
+#: Why old sessions are not read, in the order in which that is said.
+_UNREAD = {
+    "waiting": "wait for their turn",
+    "excluded": "excluded",
+    "young": "still too young",
+    "old": "too old",
+    "set_aside": "set aside",
+    "gone": "deleted by their agent before",
+}
+
+
 def _backfill(brief: dict[str, Any]) -> list[str]:
-    if not brief["waiting"] and not brief["mined"]:
+    unread = [f"{brief[name]} {why}" for name, why in _UNREAD.items() if brief.get(name)]
+    if not unread and not brief["mined"]:
         return []
-    said = f"{brief['mined']} old sessions read, {brief['waiting']} not"
+    said = ", ".join([f"{brief['mined']} old sessions read", *unread])
     return [f"archive   {said}; backfill is {brief['state']}: `memoryd backfill status`"]
 
 

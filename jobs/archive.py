@@ -114,18 +114,16 @@ class Archive:
         return [Archived(*row) for row in self._db.rows(text, made=made_ms)]
 
     def fresh(self, made_ms: int) -> dict[str, int]:
-        """How many root sessions of each agent are the hooks' and the sweep's."""
+        """How many root sessions of each agent are the hooks' and the sweep's to have read.
+
+        What is excluded or forgotten is nobody's.
+        """
         rows = self._db.rows(
-            "select agent, count(*) from rollout where kind = 'root'"
+            "select agent, count(*) from rollout where kind = 'root' and excluded is null"
             " and (seen_at > 0 or active_at >= :made) group by agent",
             made=made_ms,
         )
         return {str(agent): int(count) for agent, count in rows}
-
-    def progress(self, made_ms: int) -> tuple[int, int]:
-        """How many sessions of the archive are there and not read as they are, and how many are."""
-        rows = self._db.rows(sql.READ_OR_NOT, made=made_ms)
-        return int(rows[0][0]), int(rows[0][1])
 
     def unread(self, made_ms: int) -> list[Rollout]:
         """The sessions that are not the archive's and may hold more than a finalize was to read."""

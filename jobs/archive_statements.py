@@ -39,16 +39,6 @@ UNMADE = """
     and (j.status is null or j.status not in ('pending', 'running'))
 """
 
-#: How many of the archive are not read as they are, and how many are.
-READ_OR_NOT = """
-select coalesce(sum(case when mined_fingerprint = fingerprint then 0 else 1 end), 0),
-    coalesce(sum(case when mined_fingerprint = fingerprint then 1 else 0 end), 0)
-from (select mined_fingerprint, coalesce(fingerprint, mined_fingerprint) as fingerprint
-    from rollout where kind = 'root' and seen_at = 0 and active_at < :made and excluded is null)
-    as known
-where fingerprint is not null
-"""
-
 #: Sessions that the sweep looks at: told of or fresh, and perhaps longer than what a finalize read.
 UNREAD_ROLLOUTS = """
 select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -234,16 +233,16 @@ def _unheard(look: Look) -> Iterator[Finding]:
 
 def _archive(look: Look) -> Iterator[Finding]:
     """Sessions that are deleted before they are read, and those that could not be read."""
-    from memoryd.jobs.forecast import forecast
+    from memoryd.jobs.forecast import deletes_when, forecast
 
     found = forecast(look.home, look.ledger, look.config, look.environ)
     todo = "`memoryd backfill status` tells more; raise per_day or share under [backfill], "
     if found.standing.state != "on":
         todo = "`memoryd backfill preview`, then `memoryd backfill start`, "
     for each in found.at_risk:
-        first = time.strftime("%Y-%m-%d", time.localtime(each.first_at / 1000))
+        first = deletes_when(each.first_at, look.ledger.clock.now_ms())
         what = (
-            f"{each.agent} deletes {each.sessions} sessions before they are read, from {first} on"
+            f"{each.agent} deletes {each.sessions} sessions before they are read, the first {first}"
         )
         yield Finding("backfill.at-risk", "warning", what, f"{todo}or {each.setting}")
     if found.aside:

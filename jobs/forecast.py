@@ -19,7 +19,7 @@ from memoryd.jobs.budget import Spent
 from memoryd.jobs.calls import millionths, price
 from memoryd.jobs.discovery import survey
 from memoryd.jobs.ledger import Ledger
-from memoryd.memory.clock import next_local_midnight_ms
+from memoryd.memory.clock import local_date, next_local_midnight_ms
 from memoryd.memory.config import Config
 from memoryd.memory.home import Home
 from memoryd.memory.prompt import CHUNK_CHARACTERS, SYSTEM
@@ -87,6 +87,13 @@ class AtRisk:
     first_at: int
     keeps_days: float
     setting: str
+
+
+def deletes_when(first_at: int, now_ms: int) -> str:
+    """When the first session goes, to a person: an agent that is late may delete any time."""
+    if first_at <= now_ms:
+        return "any day now"
+    return local_date(first_at)
 
 
 @dataclass(frozen=True)

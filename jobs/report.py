@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.jobs.archive import Told, home_made_ms
+from memoryd.jobs.archived import Stage, counts
 from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.consolidations import Consolidation
 from memoryd.jobs.ledger import Ledger
@@ -21,15 +23,21 @@ _SWITCHES = ("", "EXTRACTION", "CONSOLIDATION", "RECALL", "JUDGE")
 
 @dataclass(frozen=True)
 class Brief:
-    """How backfill stands, and how many sessions of the archive are still and no more to be read.
+    """How backfill stands, and how far the sessions of the archive have come.
 
-    ``waiting`` counts those that are set aside or too young too: `memoryd backfill status` tells.
+    ``mined`` are read; ``waiting`` are to be read or just are; of the others ``STAGES`` says why
+    they are not.
     """
 
     state: str
     reason: str
     waiting: int
     mined: int
+    set_aside: int
+    young: int
+    old: int
+    excluded: int
+    gone: int
 
 
 @dataclass(frozen=True)
@@ -101,11 +109,25 @@ def unheard(told: Iterable[Told], environ: Mapping[str, str]) -> list[str]:
 
 
 def _brief(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str]) -> Brief:
-    from memoryd.jobs.backfill import standing
+    from memoryd.jobs.backfill import limits_of, standing
 
-    now = standing(ledger, config, environ, costs=config.provider.name != "rules")
-    waiting, mined = ledger.archive.progress(home_made_ms(home))
-    return Brief(now.state, now.reason, waiting, mined)
+    costs = config.provider.name != "rules"
+    now = standing(ledger, config, environ, costs=costs)
+    limits = limits_of(home, config, ledger.clock.now_ms(), costs=costs)
+    come: Counter[Stage] = Counter()
+    for of_agent in counts(ledger.archive.rows(home_made_ms(home)), limits).values():
+        come.update(of_agent)
+    return Brief(
+        now.state,
+        now.reason,
+        waiting=come["waiting"] + come["queued"],
+        mined=come["mined"],
+        set_aside=come["set-aside"],
+        young=come["young"],
+        old=come["old"],
+        excluded=come["excluded"],
+        gone=come["gone"],
+    )
 
 
 def switches_on(environ: Mapping[str, str]) -> tuple[str, ...]:

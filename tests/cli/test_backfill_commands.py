@@ -130,6 +130,20 @@ def test_a_warning_names_the_agent_that_deletes_first(world: World) -> None:
     assert "cleanupPeriodDays" in finding["todo"] and finding["severity"] == "warning"
 
 
+def test_status_tells_the_old_sessions_that_are_not_read_apart(world: World) -> None:
+    """Those that are left out are not waiting; and what is late goes any day."""
+    world.configure("[backfill]\nmax_age_days = 50\nper_day = 1\n")
+    for number, days in enumerate([40, 40, 60, 0.1]):
+        aged(world.claude(TABS, session=f"s-{number}"), days)
+    os.utime(world.home.identity, (time.time() + 60, time.time() + 60))
+
+    text = world.run("backfill", "status").stdout
+    said = world.run("status").stdout
+
+    assert "before their turn, the first any day now" in text
+    assert "0 old sessions read, 2 wait for their turn, 1 still too young, 1 too old;" in said
+
+
 @pytest.mark.slow
 def test_a_daemon_mines_what_it_finds_and_stops_at_a_pause(world: World) -> None:
     """It looks by itself when it begins; a pause is kept past its restart."""

@@ -8,9 +8,16 @@ from pathlib import Path
 from archives import TABS, Past
 from world import DAY
 
-from memoryd.jobs.archive import home_made_ms
-from memoryd.jobs.forecast import Forecast, first_forecast, forecast, projects_of, total
-from memoryd.memory.clock import next_local_midnight_ms
+from memoryd.jobs.forecast import (
+    Forecast,
+    deletes_when,
+    first_forecast,
+    forecast,
+    projects_of,
+    total,
+)
+from memoryd.jobs.report import report
+from memoryd.memory.clock import local_date, next_local_midnight_ms
 from memoryd.memory.config import BackfillSettings, Config, ProviderSettings
 from memoryd.memory.projects import Resolver
 from memoryd.memory.testing import FakeClock
@@ -51,8 +58,29 @@ def test_every_session_is_counted_once(tmp_path: Path, clock: FakeClock) -> None
         "gone": 1,
     }
     assert found.fresh == {"claude-code": 1}
-    assert past.ledger.archive.progress(home_made_ms(past.home)) == (3, 2)
+    brief = report(past.home, past.ledger, past.config, past.environ).backfill
+    assert (brief.mined, brief.waiting, brief.young, brief.old, brief.gone) == (2, 1, 1, 1, 1)
     assert [each.row.session for each in found.turns] == ["waiting"]
+
+
+def test_what_was_forgotten_is_not_fresh(tmp_path: Path, clock: FakeClock) -> None:
+    """Nobody is to read it any more."""
+    past = Past(tmp_path, clock)
+    past.session("s1", days=3)
+    past.session("s2", days=3)
+    past.discover()
+
+    past.ledger.exclude("claude-code", "s1", "session.forgotten")
+
+    assert look(past).fresh == {}
+
+
+def test_what_an_agent_may_have_deleted_already_goes_any_day(clock: FakeClock) -> None:
+    """It is there still, so the date would be one that is past."""
+    now = clock.now_ms()
+
+    assert deletes_when(now - 1, now) == "any day now"
+    assert deletes_when(now + 1, now) == local_date(now + 1)
 
 
 def test_looking_makes_no_job(tmp_path: Path, clock: FakeClock) -> None:
