@@ -174,7 +174,7 @@ class Merger:
                 planned=self.ledger.records.planned_contents,
             )
         except MemorydError:
-            if not _is_begun(decided):
+            if joining.begun(decided) is None:  # else there is no way but on
                 merge_identity(self.home, project.key, before)
             raise
         self._move_rows(project.key, into.key, decided.moved)
@@ -239,12 +239,6 @@ class Merger:
                 db.change(sql.MOVE_CANDIDATES, store=key, into=into, old=old, new=new)
             for statement in sql.MOVE_STORE:
                 db.change(statement, store=key, into=into)
-
-
-def _is_begun(decided: joining.Joining) -> bool:
-    """Whether the other store has the notes already: then there is no way but on."""
-    baseline = Baseline(decided.target)
-    return baseline.exists() and bool(baseline.with_trailer(joining.MERGED, decided.mark))
 
 
 def _told(

@@ -18,7 +18,7 @@ import json
 from dataclasses import dataclass, field
 
 from memoryd.memory import notes
-from memoryd.memory.baseline import Baseline
+from memoryd.memory.baseline import Baseline, Commit
 from memoryd.memory.changing import Change, Planned, lift, none_planned
 from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
@@ -28,6 +28,7 @@ from memoryd.memory.notes import Note, parse
 from memoryd.memory.renaming import relink
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.tombstones import Forgotten, Tombstones, with_lines
+from memoryd.memory.undo import undone_commits
 
 #: Of the other store's commit: the first store, and a digest of the files that came from it.
 MERGED = "Memoryd-Merged"
@@ -99,9 +100,9 @@ def carry_out(
     source = _opened(joining.source, now_ms, planned, merge_id)
     for path in joining.contents:
         source.put(path, None)
-    done = Baseline(joining.target).with_trailer(MERGED, joining.mark)
-    if done and joining.contents:
-        was = (json.loads(each) for each in done[0].values(_RENAMED))
+    done = begun(joining)
+    if done is not None and joining.contents:
+        was = (json.loads(each) for each in done.values(_RENAMED))
         joining.moved = {path: path for path in joining.contents} | {old: new for old, new in was}
     else:
         target = _opened(joining.target, now_ms, planned, merge_id)
@@ -114,6 +115,22 @@ def carry_out(
         title = f"Hand {len(source.paths)} notes to {joining.target.key}"
         commits[joining.source.key] = source.carry_out(title).commit
     return {key: commit for key, commit in commits.items() if commit}
+
+
+def begun(joining: Joining) -> Commit | None:
+    """The other store's commit of this very merge, where it died before the first store's.
+
+    One that was undone since, or that was carried out whole, is another merge of the same notes.
+    """
+    source, target = Baseline(joining.source), Baseline(joining.target)
+    every = target.with_trailer(MERGED, joining.mark) if target.exists() else []
+    undone = undone_commits(target) if every else set()
+    handed = source.exists()
+    for made in every:
+        job = made.values("Memoryd-Job")[0]
+        if made.id not in undone and not (handed and source.commits_of(job)):
+            return made
+    return None
 
 
 def let_return(source: Store, target: Store, now_ms: int) -> None:

@@ -363,6 +363,24 @@ def test_a_merge_is_taken_back(two: Two) -> None:
     assert (again.renamed, again.left) == (merged.renamed, {})
 
 
+def test_a_merge_is_done_and_taken_back_as_often_as_a_person_likes(two: Two) -> None:
+    """The notes are where the last word put them, each time; edited meanwhile or not."""
+    two.keep(0, port="It is 1.", server="See [[port]].")
+    two.keep(1, port="It is 2.")
+    before = [two.bodies(0), two.bodies(1)]
+    joined = {"port": "It is 2.", "port-2": "It is 1.", "server": "See [[port-2]]."}
+
+    for _ in range(3):
+        two.merge()
+        assert [two.bodies(0), two.bodies(1)] == [{}, joined]
+        two.merger.undo(two.one, two.two)
+        assert [two.bodies(0), two.bodies(1)] == before
+    write_note(two.stores[0], "user/server.md", "See [[port]], by hand.")
+    two.merge()
+
+    assert [two.bodies(0), two.bodies(1)] == [{}, joined | {"server": "See [[port-2]], by hand."}]
+
+
 def test_what_is_not_merged_cannot_be_taken_back(two: Two) -> None:
     """Nor can one project be merged with itself, or with what nobody knows."""
     nobody = Project("nobody", "/nobody")
