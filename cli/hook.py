@@ -58,10 +58,11 @@ BLOCK_BYTES = 64 << 10
 TAIL_BYTES = 8 << 20
 PATH_CHARACTERS = 4096
 ID_CHARACTERS = 128
-REASON_CHARACTERS = 80
+REASON_CHARACTERS = 40
 LOG_BYTES = 64 << 10
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_LOWER = "abcdefghijklmnopqrstuvwxyz"
+_LETTERS = _LOWER + "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _ON = ("1", "true", "yes", "on")
 
 
@@ -253,8 +254,14 @@ def _is_id(text: str, limit: int) -> bool:
 
 
 def _code(value: object) -> str | None:
-    """``value`` if it is a bare word such as ``clear``; a sentence could quote the person."""
-    return value if isinstance(value, str) and _is_id(value, REASON_CHARACTERS) else None
+    """``value`` if it is a bare word such as ``clear``, else None.
+
+    A sentence could quote the person, and what has digits or capitals could be a token.
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= REASON_CHARACTERS:
+        return None
+    plain = value[0] in _LOWER and all(letter in _LOWER or letter in "-_" for letter in value)
+    return value if plain else None
 
 
 def _path(value: object, base: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memoryd.jobs.archived import Known, Seen
 from memoryd.jobs.directories import directories
-from memoryd.jobs.envelope import session_is_secret
+from memoryd.jobs.envelope import path_is_secret, session_is_secret
 from memoryd.jobs.gates import all_off
 from memoryd.jobs.job import is_keepable
 from memoryd.jobs.ledger import Ledger
@@ -36,11 +36,15 @@ BATCH = 100
 
 @dataclass
 class Discovered:
-    """What a discovery came to: sessions there are, and those it wrote down, new or changed."""
+    """What a discovery came to: sessions there are, and those it wrote down, new or changed.
+
+    ``refused`` are those that no row can hold, or whose name or path holds a secret.
+    """
 
     sessions: int = 0
     written: int = 0
     lost: int = 0
+    refused: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,9 @@ def discover(
             if stopping():
                 return done
             there.add(found.session)
+            if _is_refused(found, known.get(found.session)):
+                done.refused += 1
+                continue
             seen = _seen(adapter, found, known.get(found.session), places)
             batch += [seen] if seen else []
             if len(batch) >= BATCH:
@@ -86,6 +93,8 @@ def discover(
         gone = _gone(known, there)
         ledger.archive.lost(adapter.name, gone)
         done.lost += len(gone)
+    if done.refused:
+        logger().warning("sessions.refused", sessions=done.refused)
     return done
 
 
@@ -96,7 +105,8 @@ def survey(home: Home, config: Config, environ: Mapping[str, str]) -> Iterator[S
     )
     for adapter in adapters(config):
         for found in adapter.discover(environ):
-            seen = _seen(adapter, found, None, places)
+            refused = _is_refused(found, None)
+            seen = None if refused else _seen(adapter, found, None, places)
             if seen is not None:
                 yield seen
 
@@ -126,6 +136,16 @@ def _write(ledger: Ledger, batch: list[Seen], done: Discovered) -> None:
         batch.clear()
 
 
+def _is_refused(found: Found, known: Known | None) -> bool:
+    """Whether no row may hold the session. What the ledger has was looked at before."""
+    path = str(found.path)
+    if known is not None and known.transcript == path:
+        return False
+    if not is_keepable(found.session, path):
+        return True
+    return session_is_secret(found.session) or path_is_secret(path)
+
+
 def _seen(adapter: Adapter, found: Found, known: Known | None, places: _Places) -> Seen | None:
     """What is to be written of a session; None where the ledger has it already, or cannot.
 
@@ -134,9 +154,6 @@ def _seen(adapter: Adapter, found: Found, known: Known | None, places: _Places) 
     if is_own_transcript(found.path) and not (known and known.seen_at):
         return None
     if known is not None and _listed_before(found, known):
-        return None
-    if not is_keepable(found.session, str(found.path)) or session_is_secret(found.session):
-        logger().warning("session.unspeakable", agent=adapter.name)
         return None
     path, look = _where(adapter, found, known)
     if look is None:

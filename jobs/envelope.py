@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,6 +28,8 @@ _Session = Annotated[
     str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][-A-Za-z0-9_.:+@]*\Z", max_length=128)
 ]
 _Reason = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][-A-Za-z0-9_.:+@]*\Z", max_length=80)]
+#: The words agents have for why; all else could be a token, and is taken for no reason given.
+_WORD = re.compile(r"[a-z][a-z_-]{0,39}")
 _Natural = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 _Switch = Annotated[
     str, msgspec.Meta(pattern=r"\AMEMORYD_(?:DISABLE[A-Z_]*|OWN_CALL)\Z", max_length=40)
@@ -86,7 +90,20 @@ def parse(data: bytes, name: str) -> Envelope:
         raise BadEnvelope(f"{name} is not an envelope: {error}") from error
     if session_is_secret(envelope.session):
         raise BadEnvelope(f"{name} names a session by a secret")
-    return envelope
+    if path_is_secret(envelope.transcript or ""):
+        raise BadEnvelope(f"{name} names a transcript whose path holds a secret")
+    return _without_secrets(envelope)
+
+
+def _without_secrets(envelope: Envelope) -> Envelope:
+    """The envelope without a reason or a directory that is, or may be, a secret.
+
+    Others than our hook may write envelopes, and it has no scanner.
+    """
+    reason, cwd = envelope.reason, known_place(envelope.cwd or "") or None
+    if reason and (not _WORD.fullmatch(reason) or path_is_secret(reason)):
+        reason = None
+    return msgspec.structs.replace(envelope, reason=reason, cwd=cwd)
 
 
 def session_is_secret(session: str) -> bool:
@@ -98,6 +115,19 @@ def session_is_secret(session: str) -> bool:
     from memoryd.memory.secret_values import UUID
 
     return UUID.fullmatch(session) is None and has_secret(session)
+
+
+@lru_cache(maxsize=1024)
+def path_is_secret(path: str) -> bool:
+    """Whether the scanner finds a secret in ``path``: rows and logs would hold it for good."""
+    from memoryd.memory.scanner import has_secret
+
+    return bool(path) and has_secret(path)
+
+
+def known_place(cwd: str) -> str:
+    """``cwd``, or nothing where it holds a secret: such a directory counts as not known."""
+    return "" if path_is_secret(cwd) else cwd
 
 
 def _bytes(path: Path) -> bytes:

@@ -59,7 +59,7 @@ from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.consolidations import Consolidations
 from memoryd.jobs.database import Database
-from memoryd.jobs.envelope import session_is_secret
+from memoryd.jobs.envelope import known_place, path_is_secret, session_is_secret
 from memoryd.jobs.events import Events
 from memoryd.jobs.job import (
     KINDS,
@@ -179,6 +179,8 @@ class Ledger:
         """
         properties = _checked_kind(kind, "session", cutoff, (agent, session, transcript, cwd))
         _require_session(session)
+        _require_transcript(transcript)
+        cwd = known_place(cwd)
         now = self.clock.now_ms()
         values = {
             "id": uuid7(now),
@@ -821,6 +823,14 @@ def _require_session(session: str) -> None:
         raise UsageError(
             "the session is named by a secret, which is never kept",
             hint="name it with --session by something else",
+        )
+
+
+def _require_transcript(path: str) -> None:
+    if path_is_secret(path):
+        raise UsageError(
+            "the transcript's path holds a secret, which is never kept",
+            hint="rename the folder or the file it is in",
         )
 
 

@@ -44,6 +44,10 @@ _TYPE_NAME = re.compile(r"[a-z][a-z_.-]{0,39}")
 _TOOL_NAME = re.compile(r"(?!.{65})[A-Za-z](?:[A-Za-z_.:/-]|[0-9]{1,3}(?![0-9]))*")
 #: Numbers, then a few short pieces: ``2.1.230``, ``v0.5.0-nightly.20260105.ab12cd34``.
 _VERSION = re.compile(r"v?[0-9]{1,5}(?:\.[0-9]{1,8}){1,3}(?:[-+.][0-9A-Za-z]{1,10}){0,4}")
+#: Ids no token is written like: hexadecimal as in UUIDs, short ones, and those of tool calls.
+_PLAIN_ID = re.compile(
+    r"[0-9a-fA-F-]{1,80}|[\w.:+@-]{1,12}|(?:toolu|call|msg|fc)_[0-9A-Za-z]{1,60}"
+)
 #: What a tool, a type or a version is called that cannot be told.
 OTHER = "other"
 
@@ -199,9 +203,7 @@ def type_name(name: str) -> str:
 @lru_cache(maxsize=512)
 def tool_name(name: str) -> str:
     """``name`` if it can be a tool's, else ``other``: no secret may stand among the counts."""
-    from memoryd.memory.scanner import has_secret
-
-    if not _TOOL_NAME.fullmatch(name) or has_secret(name):
+    if not _TOOL_NAME.fullmatch(name) or _is_secret(name):
         return OTHER
     return name
 
@@ -277,13 +279,24 @@ def as_text(value: object) -> str:
 
 
 def as_id(text: str | None) -> str:
-    """``text`` as an id, empty where it is too long to be one."""
-    return text if text and len(text) <= ID_CHARACTERS else ""
+    """``text`` as an id, empty where it is too long to be one or looks like a secret."""
+    if not text or len(text) > ID_CHARACTERS:
+        return ""
+    return text if _PLAIN_ID.fullmatch(text) or not _is_secret(text) else ""
 
 
 def as_path(text: str) -> str:
-    """``text`` as a path, empty where it cannot be one."""
-    return text if len(text) <= PATH_CHARACTERS and "\0" not in text else ""
+    """``text`` as a path, empty where it cannot be one or holds a secret."""
+    if len(text) > PATH_CHARACTERS or "\0" in text:
+        return ""
+    return "" if text and _is_secret(text) else text
+
+
+@lru_cache(maxsize=512)
+def _is_secret(text: str) -> bool:
+    from memoryd.memory.scanner import has_secret
+
+    return has_secret(text)
 
 
 def as_time(value: object) -> int | None:

@@ -222,12 +222,12 @@ def _conversation(line: _Line, raw: bytes, state: State) -> Parsed:
 
 def _note_kind(line: _Line, state: State) -> None:
     """A session that begins on another's side chain is its child until a main line follows."""
-    owner = as_id(line.sessionId)
+    owner = line.sessionId
     if not line.isSidechain:
         if state.kind == "child" and not state.begun:
             state.kind, state.parent = "root", ""
     elif not state.begun and owner and owner != state.session:
-        state.kind, state.parent = "child", owner
+        state.kind, state.parent = "child", as_id(owner)
         return
     state.begun = True
 

@@ -350,7 +350,7 @@ def _kind(payload: _Payload) -> tuple[SessionKind, str]:
         parent = parent or as_id(as_text(spawned.get("parent_thread_id")))
     if _INTERNAL & {role, payload.thread_source}:
         return "internal", parent
-    child = role or parent or payload.thread_source in _CHILD_SOURCES
+    child = role or parent or payload.parent_thread_id or payload.thread_source in _CHILD_SOURCES
     return ("child" if child else "root"), parent
 
 

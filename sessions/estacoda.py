@@ -78,6 +78,6 @@ def _state(row: Row) -> State:
     before = as_id(as_text(metadata.get("compactedFromSessionId")))
     if before and metadata.get("kind") != "delegated-child":
         state.forked_from = before
-    elif parent or metadata.get("kind") == "delegated-child":
+    elif row[1] or metadata.get("kind") == "delegated-child":
         state.kind, state.parent = "child", parent
     return state

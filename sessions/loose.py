@@ -181,9 +181,9 @@ def rewound(state: State, turn: str, reason: str) -> Parsed:
 
 def note_cwd(state: State, value: object) -> None:
     """Take the working directory that an item names, if it names one."""
-    path = as_path(as_text(value))
-    if path:
-        state.cwd = path
+    said = as_text(value)
+    if said:
+        state.cwd = as_path(said)
 
 
 def called(state: State, call: object, tool: object, arguments: object) -> None:

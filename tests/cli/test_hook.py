@@ -163,6 +163,25 @@ def test_nothing_a_person_said_reaches_the_disk(root: Path) -> None:
     assert b"bicycle" not in kept
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("prompt_input_exit", "prompt_input_exit"),
+        ("user-exit", "user-exit"),
+        ("ghp_" + "Zx9Qw7Er" * 5, None),
+        ("abc123", None),
+        ("Clear", None),
+        ("_x", None),
+        ("x" * 41, None),
+    ],
+)
+def test_a_reason_is_a_word_of_lower_case_letters(root: Path, said: str, kept: str | None) -> None:
+    """What has digits or capitals, or is long, could be a token: it reaches no envelope."""
+    fire(root, make_input(reason=said))
+
+    assert only(root).reason == kept
+
+
 def test_the_trigger_stands_in_for_the_reason(root: Path) -> None:
     """A compaction has a trigger where the end of a session has a reason."""
     fire(root, make_input(reason=None, trigger="auto"), "codex", "pre-compact")

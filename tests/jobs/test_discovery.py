@@ -247,3 +247,26 @@ def test_a_survey_writes_nothing(tmp_path: Path, clock: FakeClock) -> None:
 
     assert seen.session == "s1"
     assert past.ledger.archive.known("claude-code") == {}
+
+
+def test_a_transcript_in_a_folder_named_by_a_secret_is_left_out_and_counted(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """The others are found, and a directory of theirs that holds one is not known."""
+    token = "ghp_" + "Zx9Qw7Er" * 5
+    past = Past(tmp_path, clock)
+    said = past.session("s1")
+    elsewhere = said.path.parent.with_name(f"-srv-{token}")
+    elsewhere.mkdir()
+    (elsewhere / "s2.jsonl").write_bytes(said.path.read_bytes())
+    said.path.write_bytes(
+        said.path.read_bytes().replace(str(past.project).encode(), token.encode())
+    )
+    touch(said.path, clock.now_ms() - 10 * 86_400_000)
+
+    found = past.discover()
+
+    assert (found.written, found.refused) == (1, 1)
+    (row,) = past.ledger.archive.rows(home_made_ms(past.home))
+    assert (row.session, row.cwd, row.project) == ("s1", "", None)
+    assert [seen.session for seen in survey(past.home, past.config, past.place.environ)] == ["s1"]

@@ -116,6 +116,34 @@ def test_a_value_of_the_wrong_shape_is_refused(tmp_path: Path, overrides: dict[s
         envelope.read(path)
 
 
+TOKEN = "ghp_" + "Zx9Qw7Er" * 5
+
+
+@pytest.mark.parametrize("reason", [TOKEN, "Clear", "a1", "x" * 60], ids=repr)
+def test_a_reason_that_could_be_a_token_is_none(tmp_path: Path, reason: str) -> None:
+    """Whoever wrote the envelope: the session is not lost for it."""
+    path = write(tmp_path, json.dumps(make_content(reason=reason)).encode())
+
+    assert envelope.read(path).reason is None
+
+
+def test_a_directory_that_holds_a_secret_is_not_known(tmp_path: Path) -> None:
+    """The session is taken in without it."""
+    path = write(tmp_path, json.dumps(make_content(cwd=f"/work/{TOKEN}/x")).encode())
+
+    assert envelope.read(path).cwd is None
+
+
+def test_a_transcript_whose_path_holds_a_secret_is_refused(tmp_path: Path) -> None:
+    """Without the path there is nothing to read, and the error does not say it."""
+    path = write(tmp_path, json.dumps(make_content(transcript=f"/t/{TOKEN}.jsonl")).encode())
+
+    with pytest.raises(BadEnvelope, match="path holds a secret") as refused:
+        envelope.read(path)
+
+    assert TOKEN not in str(refused.value)
+
+
 @pytest.mark.parametrize("key", sorted(make_content()))
 def test_a_missing_key_is_refused(tmp_path: Path, key: str) -> None:
     """Every key is required, also those that may be null."""

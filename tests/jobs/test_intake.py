@@ -15,6 +15,7 @@ from world import Stopped, World, answer, fact
 from memoryd.jobs.intake import Taken, take_in
 from memoryd.jobs.sweep import take_in_envelopes
 from memoryd.memory import own_calls, seams
+from memoryd.memory.errors import UsageError
 from memoryd.memory.testing import FakeClock
 
 RULE = "Always run the linter before you commit."
@@ -354,3 +355,20 @@ def test_an_inbox_that_cannot_be_listed_is_an_error(world: World) -> None:
 
     with pytest.raises(OSError, match=os.strerror(20)):
         take_in_envelopes(world.place)
+
+
+def test_a_secret_that_an_agent_put_into_its_fields_is_nowhere_in_the_home(world: World) -> None:
+    """Reason and directory are left out, a transcript named by one is refused; enqueue asks too."""
+    token = "ghp_" + "Zx9Qw7Er" * 5
+    drop(world, "s1", reason=token, cwd=f"/work/{token}")
+    drop(world, "s2", at=1, transcript=f"/t/{token}/s2.jsonl")
+
+    assert take_in_envelopes(world.place) == Taken(2, 1, 1, 0)
+
+    world.enqueue(world.transcript("s3"), cwd=f"/work/{token}")
+    with pytest.raises(UsageError, match="path holds a secret"):
+        world.ledger.enqueue(
+            "finalize", "codex", "s4", cutoff=0, transcript=f"/t/{token}", cwd="", trigger="cli"
+        )
+    kept = b"".join(path.read_bytes() for path in world.home.root.rglob("*") if path.is_file())
+    assert token.encode() not in kept

@@ -129,6 +129,36 @@ def test_a_secret_never_reaches_the_file(reader: Reader, tmp_path: Path) -> None
     assert not any(secret.encode() in data for data in files)
 
 
+def test_an_id_or_a_directory_that_holds_a_secret_never_reaches_the_file(
+    reader: Reader, tmp_path: Path
+) -> None:
+    """The message is kept, known by what it says; where it was said is not known."""
+    secret = "ghp_" + "a1B2" * 9
+    call = {"type": "tool_use", "id": secret, "name": "Bash", "input": {}}
+    reader.write(
+        claude("user", "one", secret, cwd=f"/srv/{secret}/x"),
+        claude("assistant", [call], "u2"),
+        claude("user", "two", "toolu_" + "aB3" * 8, cwd="/work"),
+    )
+
+    reader.read()
+    reader.read()
+
+    assert reader.texts() == ["one", "two"]
+    found = reader.history.messages("claude-code", "s1", 0, 9)
+    assert [message.cwd for message in found] == ["", "/work"]
+    files = [path.read_bytes() for path in tmp_path.glob("sessions.sqlite*")]
+    assert not any(secret.encode() in data for data in files)
+
+
+def test_a_side_chain_of_a_session_named_by_a_secret_is_a_child(reader: Reader) -> None:
+    """Its parent is not known, but it is no person's."""
+    owner = "ghp_" + "a1B2" * 9
+    reader.write(claude("user", "a task", "u1", isSidechain=True, sessionId=owner))
+
+    assert reader.read().kind == "child"
+
+
 def test_our_own_blocks_are_removed_and_an_emptied_message_counted(reader: Reader) -> None:
     """What we handed out is not learned again; what was cited is handed back."""
     ours = "<memoryd-context>\nnote\n</memoryd-context>"
