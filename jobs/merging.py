@@ -35,7 +35,7 @@ from memoryd.memory.ids import uuid7
 from memoryd.memory.plan import Plan
 from memoryd.memory.projects import Project, Resolver
 from memoryd.memory.store import Store
-from memoryd.memory.undo import UNDO, Undone, undo
+from memoryd.memory.undo import MERGED, UNDO, Undone, undo
 from memoryd.sessions.history import History
 
 #: How long a person is kept waiting for a writer lock.
@@ -45,7 +45,7 @@ WAIT_SECONDS = 5.0
 @dataclass(frozen=True)
 class Merged:
     """What a merge did, or would do. ``renamed`` are paths of notes, old and new; ``left`` are
-    those that stay, with the reason; ``id`` is what ``undo`` takes for the notes."""
+    those that stay, with the reason; ``id`` is that of its commits in both stores."""
 
     key: str
     into: str
@@ -131,11 +131,11 @@ class Merger:
     def _take_back(self, source: Store, target: Store) -> Undone | None:
         """Undo the newest merge of the one store into the other that is not undone yet."""
         baseline = Baseline(target)
-        every = baseline.with_trailer(joining.MERGED) if baseline.exists() else []
+        every = baseline.with_trailer(MERGED) if baseline.exists() else []
         mine = (
             made
             for made in every
-            if any(each.startswith(f"{source.key} ") for each in made.values(joining.MERGED))
+            if any(each.startswith(f"{source.key} ") for each in made.values(MERGED))
             and not baseline.with_trailer(UNDO, made.id)
         )
         newest = next(mine, None)
@@ -146,6 +146,7 @@ class Merger:
             newest.values("Memoryd-Job")[0],
             clock=self.clock,
             evidence=self.ledger.records.evidence,
+            merges=True,
         )
         with target.writer_lock(WAIT_SECONDS):
             joining.let_return(source, target, self.clock.now_ms())

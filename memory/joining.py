@@ -28,10 +28,9 @@ from memoryd.memory.notes import Note, parse
 from memoryd.memory.renaming import relink
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.tombstones import Forgotten, Tombstones, with_lines
-from memoryd.memory.undo import undone_commits
+from memoryd.memory.undo import MERGED, undone_commits
 
-#: Of the other store's commit: the first store, and a digest of the files that came from it.
-MERGED = "Memoryd-Merged"
+#: A note that got another path: the old one and the new one.
 _RENAMED = "Memoryd-Renamed"
 
 
@@ -57,7 +56,7 @@ class Joining:
 
     @property
     def mark(self) -> str:
-        """By which the other store's commit is known again."""
+        """By which the other store's commit is known again: of which store and files it is."""
         files = sorted((path, sha256(data)) for path, data in self.contents.items())
         return f"{self.source.key} {sha256(json.dumps(files).encode())[:16]}"
 

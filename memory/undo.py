@@ -27,6 +27,9 @@ from memoryd.memory.tombstones import Span, Tombstones, added_and_taken, with_li
 #: The trailer that names the commit an undo reverts.
 UNDO = "Memoryd-Undo"
 
+#: The trailer of a commit that took in another project's notes: that project's key, and a mark.
+MERGED = "Memoryd-Merged"
+
 #: (store, path) -> the (message id, exact words) the note there stands on, where they are known.
 EvidenceOf = Callable[[str, str], Iterable[Span]]
 
@@ -74,16 +77,27 @@ class _Reversal:
         return self.baseline.store
 
 
-def undo(home: Home, reference: str, *, clock: Clock, evidence: EvidenceOf = _unknown) -> Undone:
+def undo(
+    home: Home,
+    reference: str,
+    *,
+    clock: Clock,
+    evidence: EvidenceOf = _unknown,
+    merges: bool = False,
+) -> Undone:
     """Take back a job (any unique ending of its id) or one commit, in every store it wrote.
 
     ``evidence`` gives the (message id, exact words) a note of a store stood on, so that what
-    vanishes is not learned again from them under other words.
+    vanishes is not learned again from them under other words. ``merges``: also the notes of a merge
+    of two projects, by who sees to the rest of it.
 
-    Raises ``UsageError`` when ``reference`` names nothing, several things or what is undone
-    already; ``UndoConflict``, with the files, when one was changed since: then nothing is written.
+    Raises ``UsageError`` when ``reference`` names nothing, several things, what is undone already
+    or, without ``merges``, a merge; ``UndoConflict``, with the files, when one was changed since:
+    then nothing is written.
     """
     name, targets = _targets(home, reference)
+    if not merges:
+        _require_no_merge(home, targets)
     with contextlib.ExitStack() as locks:
         for store in targets:
             locks.enter_context(store.writer_lock())
@@ -153,6 +167,22 @@ def _targets(home: Home, reference: str) -> tuple[str, dict[Store, list[Commit]]
             hint="give more of its ending: " + ", ".join(sorted(found)[:5]),
         )
     return next(iter(found.items()))
+
+
+def _require_no_merge(home: Home, targets: Mapping[Store, list[Commit]]) -> None:
+    """Refuse what would part notes from where the home says that their project's memory is."""
+    jobs = {job for made in targets.values() for each in made for job in each.values("Memoryd-Job")}
+    for store in Store.all(home):
+        merged = Baseline(store).with_trailer(MERGED)
+        undos = _undos(Baseline(store)) if merged else {}
+        for made in merged:
+            if jobs.isdisjoint(made.values("Memoryd-Job")) or not _stands(made.id, undos):
+                continue
+            source = made.values(MERGED)[0].partition(" ")[0]
+            raise UsageError(
+                f"it merged the project {source} into {store.key}",
+                hint=f"`memoryd project merge {source} {store.key} --undo` takes all of it back",
+            )
 
 
 def _undos(baseline: Baseline) -> dict[str, list[Commit]]:

@@ -26,6 +26,7 @@ from memoryd.memory.projects import Project, Resolver
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
 from memoryd.memory.tombstones import Tombstones
+from memoryd.memory.undo import undo
 
 FIRST = "Always run the linter before you commit."
 
@@ -379,6 +380,19 @@ def test_a_merge_is_done_and_taken_back_as_often_as_a_person_likes(two: Two) -> 
     two.merge()
 
     assert [two.bodies(0), two.bodies(1)] == [{}, joined | {"server": "See [[port-2]], by hand."}]
+
+
+def test_undoing_the_commits_of_a_merge_names_the_command_that_takes_it_back(two: Two) -> None:
+    """All of them or one: the directories would still lead to the other project."""
+    two.keep(0, tabs="Use tabs.")
+    merged = two.merge()
+
+    for reference in (merged.id, *merged.commits.values()):
+        with pytest.raises(UsageError, match="merged the project") as refused:
+            undo(two.world.home, reference, clock=two.world.clock)
+        assert f"memoryd project merge {two.one.key} {two.two.key} --undo" in refused.value.hint
+
+    assert [two.bodies(0), two.bodies(1)] == [{}, {"tabs": "Use tabs."}]
 
 
 def test_what_is_not_merged_cannot_be_taken_back(two: Two) -> None:
