@@ -23,7 +23,7 @@ from pathlib import Path
 
 from memoryd.jobs import statements as sql
 from memoryd.jobs.ledger import Ledger
-from memoryd.memory import joining, seams
+from memoryd.memory import joining, parting, seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config
@@ -35,7 +35,7 @@ from memoryd.memory.ids import uuid7
 from memoryd.memory.plan import Plan
 from memoryd.memory.projects import Project, Resolver
 from memoryd.memory.store import Store
-from memoryd.memory.undo import MERGED, UNDO, Undone, undo
+from memoryd.memory.undo import Undone, undo
 from memoryd.sessions.history import History
 
 #: How long a person is kept waiting for a writer lock.
@@ -97,9 +97,13 @@ class Merger:
         stores = [Store.for_project(self.home, each.key) for each in (project, into)]
         if dry_run:
             return _told(joining.decide(*stores), self.history.messages_in(project.key))
+        said = identity(self.home, project.key)
+        if said is not None and said.merged_into == into.key:
+            self._finish_undo(*stores)
         with contextlib.ExitStack() as locks:
             for store in sorted(stores, key=lambda each: each.root):
                 locks.enter_context(store.writer_lock(WAIT_SECONDS))
+            parting.put_back(*stores)
             return self._merge(project, into, joining.decide(*stores))
 
     def undo(self, project: Project, into: Project) -> Unmerged:
@@ -129,28 +133,30 @@ class Merger:
         return Unmerged(project.key, into.key, messages, commits, undone.id if undone else "")
 
     def _take_back(self, source: Store, target: Store) -> Undone | None:
-        """Undo the newest merge of the one store into the other that is not undone yet."""
-        baseline = Baseline(target)
-        every = baseline.with_trailer(MERGED) if baseline.exists() else []
-        mine = (
-            made
-            for made in every
-            if any(each.startswith(f"{source.key} ") for each in made.values(MERGED))
-            and not baseline.with_trailer(UNDO, made.id)
-        )
-        newest = next(mine, None)
-        if newest is None:
-            return None
-        undone = undo(
-            self.home,
-            newest.values("Memoryd-Job")[0],
-            clock=self.clock,
-            evidence=self.ledger.records.evidence,
-            merges=True,
-        )
-        with target.writer_lock(WAIT_SECONDS):
-            joining.let_return(source, target, self.clock.now_ms())
+        """Undo the newest merge of the one store into the other of which anything stands."""
+        with source.writer_lock(WAIT_SECONDS):
+            parting.put_back(source, target)
+        job = parting.to_take_back(source, target)
+        undone = self._undo(job) if job is not None else None
+        self._let_return(source, target)
         return undone
+
+    def _finish_undo(self, source: Store, target: Store) -> None:
+        """See that a merge of which one side was undone is undone on both, before another."""
+        job = parting.to_take_back(source, target, half=True)
+        if job is not None:
+            self._undo(job)
+        if job is not None or parting.to_take_back(source, target) is None:
+            self._let_return(source, target)
+
+    def _undo(self, job: str) -> Undone:
+        evidence = self.ledger.records.evidence
+        return undo(self.home, job, clock=self.clock, evidence=evidence, merges=True)
+
+    def _let_return(self, source: Store, target: Store) -> None:
+        if parting.merges(source, target):
+            with target.writer_lock(WAIT_SECONDS):
+                parting.let_return(source, target, self.clock.now_ms())
 
     def _merge(self, project: Project, into: Project, decided: joining.Joining) -> Merged:
         keys = {project.key, into.key}
@@ -175,7 +181,7 @@ class Merger:
                 planned=self.ledger.records.planned_contents,
             )
         except MemorydError:
-            if joining.begun(decided) is None:  # else there is no way but on
+            if joining.is_begun(decided) is None:  # else there is no way but on
                 merge_identity(self.home, project.key, before)
             raise
         self._move_rows(project.key, into.key, decided.moved)

@@ -19,16 +19,17 @@ from dataclasses import dataclass, field
 
 from memoryd.memory import notes
 from memoryd.memory.baseline import Baseline, Commit
-from memoryd.memory.changing import Change, Planned, lift, none_planned
+from memoryd.memory.changing import Change, Planned, none_planned
 from memoryd.memory.errors import NoteError, StoreError
 from memoryd.memory.files import sha256
 from memoryd.memory.head import name_key
 from memoryd.memory.heads import Heads
 from memoryd.memory.notes import Note, parse
+from memoryd.memory.parting import begun, job_of
 from memoryd.memory.renaming import relink
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.tombstones import Forgotten, Tombstones, with_lines
-from memoryd.memory.undo import MERGED, undone_commits
+from memoryd.memory.undo import MERGED
 
 #: A note that got another path: the old one and the new one.
 _RENAMED = "Memoryd-Renamed"
@@ -96,16 +97,20 @@ def carry_out(
     commits: dict[str, str] = {}
     if not joining.contents and not joining.tombstones:
         return commits
-    source = _opened(joining.source, now_ms, planned, merge_id)
+    done = is_begun(joining) if joining.contents else None
+    identity = job_of(done) if done is not None else merge_id  # one undo takes both sides back
+    source = _opened(joining.source, now_ms, planned, identity)
     for path in joining.contents:
-        source.put(path, None)
-    done = begun(joining)
-    if done is not None and joining.contents:
+        # All in one commit, whoever wrote them: a half of them cannot be handed over.
+        source.put(path, None, author="memoryd")
+    target = _opened(joining.target, now_ms, planned, identity)
+    if done is not None:
         was = (json.loads(each) for each in done.values(_RENAMED))
         joining.moved = {path: path for path in joining.contents} | {old: new for old, new in was}
+        _finish(joining, source, target, done)
     else:
-        target = _opened(joining.target, now_ms, planned, merge_id)
         _fill(joining, source, target)
+    if done is None or target.paths:
         renames = [(_RENAMED, json.dumps(each)) for each in joining.renamed.items()]
         title = f"Take in {len(joining.moved)} notes of {joining.source.key}"
         made = target.carry_out(title, (MERGED, joining.mark), *renames)
@@ -116,32 +121,27 @@ def carry_out(
     return {key: commit for key, commit in commits.items() if commit}
 
 
-def begun(joining: Joining) -> Commit | None:
+def is_begun(joining: Joining) -> Commit | None:
     """The other store's commit of this very merge, where it died before the first store's.
 
     One that was undone since, or that was carried out whole, is another merge of the same notes.
     """
-    source, target = Baseline(joining.source), Baseline(joining.target)
-    every = target.with_trailer(MERGED, joining.mark) if target.exists() else []
-    undone = undone_commits(target) if every else set()
-    handed = source.exists()
-    for made in every:
-        job = made.values("Memoryd-Job")[0]
-        if made.id not in undone and not (handed and source.commits_of(job)):
-            return made
-    return None
+    made = begun(joining.source, joining.target)
+    return made if made is not None and joining.mark in made.values(MERGED) else None
 
 
-def let_return(source: Store, target: Store, now_ms: int) -> None:
-    """Lift what undoing a merge made ``target`` forget: ``source`` has those notes again.
-
-    The caller holds the writer lock of ``target``.
-    """
-    back = ((path, source.read(path)) for path in source.paths() if path != TOMBSTONES)
-    again = [Forgotten.of_file(path, data) for path, data in back if data is not None]
-    change = Change(Baseline(target), now_ms)
-    if lift(change, *again):
-        change.carry_out(f"Know again what went back to {source.key}")
+def _finish(joining: Joining, source: Change, target: Change, done: Commit) -> None:
+    """Commit what the merge that died left to be committed; a note that is gone since is back."""
+    head, ours = target.baseline.files(), set()
+    for path, to in joining.moved.items():
+        data = target.read(to)
+        if data is not None and to in head:
+            continue
+        if data is None:
+            data = target.baseline.show(done.id, to) or joining.contents[path]
+        ours.add(sha256(data))
+        target.put(to, data, author="person" if source.is_persons(path) else "memoryd")
+    _know(target, ours)
 
 
 def _opened(store: Store, now_ms: int, planned: Planned, merge_id: str) -> Change:
@@ -156,13 +156,17 @@ def _fill(joining: Joining, source: Change, target: Change) -> None:
         content = _under_new_names(joining, path)
         ours.add(sha256(content))
         target.put(to, content, author="person" if source.is_persons(path) else "memoryd")
-    # What lies there already is from a merge that died: no version of a person's.
-    before = target.planned
-    target.planned = lambda: {*before(), *ours}
+    _know(target, ours)
     lines = _new_lines(joining.source, joining.target)
     if lines:
         old = Tombstones.of(joining.target)
         target.tombstones = Tombstones.of(joining.target, with_lines(old.data, lines, []))
+
+
+def _know(target: Change, ours: set[str]) -> None:
+    """What lies there already is from a merge that died: no version of a person's."""
+    before = target.planned
+    target.planned = lambda: {*before(), *ours}
 
 
 def _new_lines(source: Store, target: Store) -> list[bytes]:

@@ -19,6 +19,7 @@ from memoryd.memory.derived import follow_index
 from memoryd.memory.edits import forgotten_files, moment, write_tombstones
 from memoryd.memory.errors import DiskFull, StoreError, UndoConflict, UsageError
 from memoryd.memory.home import Home
+from memoryd.memory.identities import identity
 from memoryd.memory.ids import short, uuid7
 from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.together import Rewrite, write_together
@@ -173,12 +174,13 @@ def _require_no_merge(home: Home, targets: Mapping[Store, list[Commit]]) -> None
     """Refuse what would part notes from where the home says that their project's memory is."""
     jobs = {job for made in targets.values() for each in made for job in each.values("Memoryd-Job")}
     for store in Store.all(home):
-        merged = Baseline(store).with_trailer(MERGED)
-        undos = _undos(Baseline(store)) if merged else {}
-        for made in merged:
-            if jobs.isdisjoint(made.values("Memoryd-Job")) or not _stands(made.id, undos):
-                continue
+        for made in Baseline(store).with_trailer(MERGED):
             source = made.values(MERGED)[0].partition(" ")[0]
+            said = identity(home, source)
+            if jobs.isdisjoint(made.values("Memoryd-Job")) or said is None:
+                continue
+            if said.merged_into != store.key:
+                continue  # they are two projects: its notes go back where they are seen
             raise UsageError(
                 f"it merged the project {source} into {store.key}",
                 hint=f"`memoryd project merge {source} {store.key} --undo` takes all of it back",
