@@ -9,7 +9,11 @@ call. It is refused while a job works on either project or a plan for one of the
 | ``merged_into`` is written  | every directory leads to the other | moves what there is        |
 | the other store's commit    | notes in both stores               | finds the commit's mark,   |
 |                             |                                    | takes the notes away here  |
+| files here went, no commit  | notes in the other store alone     | puts them back, goes on    |
 | this store's commit         | rows and messages of the old key   | moves them                 |
+
+Taking it back is an undo of both commits, which have one job, and goes on where it stopped; a merge
+that finds it half done finishes it first.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -391,6 +391,100 @@ def test_undoing_the_commits_of_a_merge_names_the_command_that_takes_it_back(two
         with pytest.raises(UsageError, match="merged the project") as refused:
             undo(two.world.home, reference, clock=two.world.clock)
         assert f"memoryd project merge {two.one.key} {two.two.key} --undo" in refused.value.hint
+
+    assert [two.bodies(0), two.bodies(1)] == [{}, {"tabs": "Use tabs."}]
+
+
+def _die_at_commit(number: int, act: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
+    left = number
+
+    def hook(reached: str) -> None:
+        nonlocal left
+        left -= reached == "store.committed"
+        if not left:
+            raise _Died
+
+    with patch.context() as patched, pytest.raises(_Died):
+        patched.setattr(seams, "hook", hook)
+        act()
+
+
+@pytest.mark.parametrize("first", ["merge", "undo"])
+@pytest.mark.parametrize("commit", [1, 2])
+def test_a_merge_that_died_between_its_commits_is_taken_back_whole(
+    first: str, commit: int, two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both stores, whether it was finished before or not, and whoever wrote the notes."""
+    two.keep(0, port="It is 1.", server="See [[port]].")
+    two.keep(0, author="person", mine="Mine.")
+    two.keep(1, port="It is 2.")
+    before = [two.bodies(0), two.bodies(1)]
+
+    _die_at_commit(commit, two.merge, monkeypatch)
+    if first == "merge":
+        two.merge()
+        assert two.bodies(0) == {} and len(two.bodies(1)) == 4
+        authors = {Baseline(two.stores[1]).last_author(f"user/{n}.md") for n in ("mine", "server")}
+        assert authors == {"person", "memoryd"}
+    two.merger.undo(two.one, two.two)
+
+    assert two.bodies(0) == before[0]
+    assert set(two.bodies(1).values()) >= set(before[1].values())
+    if commit == 2 or first == "merge":
+        assert two.bodies(1) == before[1]
+
+
+def test_a_merge_that_died_while_its_files_went_is_finished(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And taken back: no file is gone that no commit names."""
+    two.keep(0, port="It is 1.", server="See [[port]].")
+    two.keep(1, port="It is 2.")
+    before = [two.bodies(0), two.bodies(1)]
+    remove = Store.remove
+
+    def die(store: Store, path: str, **more: str) -> bool:
+        remove(store, path, **more)
+        raise _Died
+
+    with monkeypatch.context() as patched, pytest.raises(_Died):
+        patched.setattr(Store, "remove", die)
+        two.merge()
+    two.merge()
+
+    assert two.bodies(0) == {} and len(two.bodies(1)) == 3
+    two.merger.undo(two.one, two.two)
+    assert [two.bodies(0), two.bodies(1)] == before
+
+
+@pytest.mark.parametrize("then", ["merge", "undo"])
+@pytest.mark.parametrize("commit", [1, 2])
+def test_taking_back_that_died_is_finished_by_whatever_is_next(
+    then: str, commit: int, two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the next is another merge; and that is taken back, too."""
+    two.keep(0, tabs="Use tabs.")
+    two.keep(1, pnpm="Use pnpm.")
+    before = [two.bodies(0), two.bodies(1)]
+    two.merge()
+
+    _die_at_commit(commit, lambda: two.merger.undo(two.one, two.two), monkeypatch)
+    if then == "merge":
+        assert two.merge().left == {}
+        assert [two.bodies(0), two.bodies(1)] == [{}, before[0] | before[1]]
+    two.merger.undo(two.one, two.two)
+
+    assert [two.bodies(0), two.bodies(1)] == before
+    assert two.merge().left == {}
+
+
+def test_what_undo_gave_back_to_a_project_that_is_merged_is_moved_again(two: Two) -> None:
+    """A home where the commits of a merge were undone, which was possible once."""
+    two.keep(0, tabs="Use tabs.")
+    merged = two.merge()
+    undo(two.world.home, merged.id, clock=two.world.clock, merges=True)
+
+    assert two.merge().left == {}
 
     assert [two.bodies(0), two.bodies(1)] == [{}, {"tabs": "Use tabs."}]
 
