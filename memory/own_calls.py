@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 
@@ -32,6 +33,9 @@ FOLDER = "memoryd-own-calls"
 #: The lines around a prompt. Whatever a prompt quotes is indented, so only these begin a line so.
 OPEN = "=== memoryd asks a model from here on: no person said this ==="
 CLOSE = "=== memoryd asks a model up to here ==="
+#: What agents close their own frames with, behind what a program was given.
+_TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}>")
+_WORD = re.compile(r"\w")
 #: A piece that was opened and never closed is a prompt of ours only if it is as long as one.
 _UNCLOSED_CHARACTERS = 2_000
 
@@ -76,7 +80,7 @@ def is_own_transcript(path: Path) -> bool:
 
     Claude Code and Cursor do, with dashes for slashes. Others are known once they are read.
     """
-    return any(part.endswith(f"run-{FOLDER}") for part in path.parts)
+    return any(part.endswith(f"-run-{FOLDER}") for part in path.parts)
 
 
 def enclosed(prompt: str) -> str:
@@ -91,9 +95,16 @@ def continued(prompt: str, more: str) -> str:
     return f"{prompt.removesuffix(CLOSE)}{more.strip()}\n{CLOSE}"
 
 
-def holds_own_prompt(text: str) -> bool:
-    """Whether a prompt of ours stands in ``text``."""
-    return OPEN in text and any(True for _ in _prompts(text))
+def is_own_question(text: str) -> bool:
+    """Whether ``text`` is a question of ours as an agent was asked it: no words follow the prompt.
+
+    The command line of an agent (``claude -p "Answer:"``) puts its words before what it reads; who
+    pastes a prompt to talk about it goes on behind it.
+    """
+    first = next(_prompts(text), None) if OPEN in text else None
+    if first is None:
+        return False
+    return not _WORD.search(_TAG.sub("", without_own_prompts(text[first[1] :])))
 
 
 def without_own_prompts(text: str) -> str:

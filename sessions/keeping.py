@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from memoryd.memory.own_blocks import take_out_own_blocks
-from memoryd.memory.own_calls import holds_own_prompt, is_own_place, without_own_prompts
+from memoryd.memory.own_calls import is_own_place, is_own_question, without_own_prompts
 from memoryd.sessions.adapter import Message, State
 from memoryd.sessions.injected import without_recalled
 from memoryd.sessions.split import parts
@@ -85,10 +85,10 @@ def _look_for_own_call(message: Message, state: State) -> None:
     """A session that begins where programs answer for us, or with a question of ours, is an answer.
 
     Nothing of it was said by a person, whoever goes on with it. A question of ours that turns up
-    later was pasted: only that is left out.
+    later, or with words behind it, was pasted: only that is left out.
     """
     if not state.first:
-        asked = message.role == "user" and holds_own_prompt(message.text)
+        asked = message.role == "user" and is_own_question(message.text)
         if asked or is_own_place(message.cwd):
             state.first = "own"
         elif message.role == "user":

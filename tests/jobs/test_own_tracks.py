@@ -135,6 +135,21 @@ def test_a_prompt_pasted_into_a_conversation_costs_only_itself(world: World, for
     ]
 
 
+@pytest.mark.parametrize("form", ["claude-code", "codex"])
+def test_a_session_that_begins_with_a_pasted_prompt_and_words_is_a_persons(
+    world: World, form: str
+) -> None:
+    """Only the prompt is taken out of its first message."""
+    said = world.transcript("0199c3a0-0000-7000-8000-000000000001", agent=form)
+    asked = f"{OPEN}\nfoo\n{CLOSE}"
+    said.user(f"I saw this in my log:\n{asked}\nRemember that I like tea.").user("And cake")
+
+    assert kept(world, said) == [
+        "I saw this in my log:\n\nRemember that I like tea.",
+        "And cake",
+    ]
+
+
 def test_a_sentence_of_the_prompt_that_a_person_begins_with_costs_nothing(world: World) -> None:
     """Nor do the words of the line itself."""
     quoted = f"Why does it say `{OPEN}` and 'You only extract'?"

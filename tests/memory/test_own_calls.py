@@ -25,8 +25,9 @@ from memoryd.memory.own_calls import (
     enclosed,
     environment,
     folder,
-    holds_own_prompt,
     is_own_place,
+    is_own_question,
+    is_own_transcript,
     prepared,
     without_own_prompts,
 )
@@ -60,7 +61,6 @@ def test_every_prompt_is_known_in_the_forms_agents_keep_it(asked: Request, form:
     for told in (as_told(asked), as_told(asked).strip(), as_told(asked).replace("\n", "\r\n")):
         kept = form.format(told)
 
-        assert holds_own_prompt(kept)
         left = without_own_prompts(kept)
         assert "one JSON object" not in left and "I prefer tabs" not in left
 
@@ -87,15 +87,46 @@ def test_only_the_prompt_is_taken_out_of_a_persons_message() -> None:
 )
 def test_a_sentence_of_ours_that_a_person_quotes_stays(said: str) -> None:
     """No prompt stands there."""
-    assert not holds_own_prompt(said)
     assert without_own_prompts(said) == said
+
+
+@pytest.mark.parametrize(
+    ("form", "own"),
+    [
+        ("{}", True),
+        ("Answer:\n{}\n", True),
+        ("<stdin>\n{}\n</stdin>", True),
+        ("{}\n\n{}", True),
+        ("I saw this in my log:\n{}\nRemember that I like tea.", False),
+        ("{}\nwhy?\n{}", False),
+        ("no prompt", False),
+    ],
+)
+def test_only_a_prompt_with_no_words_behind_it_is_a_question_of_ours(form: str, own: bool) -> None:
+    """A command puts its words before it; who goes on behind it is a person."""
+    told = as_told(ASKED).strip()
+
+    assert is_own_question(form.replace("{}", told)) is own
+
+
+@pytest.mark.parametrize(
+    ("folder_name", "own"),
+    [
+        (f"-home-me--memoryd-run-{FOLDER}", True),
+        (f"home-me-memoryd-run-{FOLDER}", True),
+        (f"-home-me-code-rerun-{FOLDER}", False),
+        (f"-home-me-run-{FOLDER}-notes", False),
+    ],
+)
+def test_a_transcripts_folder_tells_whose_it_is(folder_name: str, own: bool) -> None:
+    """As Claude Code and Cursor name it for the directory; a person's that only ends alike not."""
+    assert is_own_transcript(Path("/h/.claude/projects", folder_name, "s.jsonl")) is own
 
 
 def test_a_prompt_that_was_cut_is_one_up_to_the_end() -> None:
     """As long as the rules alone are."""
     cut = f"Look:\n{SYSTEM}"
 
-    assert holds_own_prompt(cut)
     assert without_own_prompts(cut) == "Look:\n"
 
 
@@ -114,7 +145,7 @@ def test_many_lines_of_ours_are_looked_at_in_one_pass(line: str) -> None:
     began = time.process_time()
 
     without_own_prompts(hostile)
-    holds_own_prompt(hostile)
+    is_own_question(hostile)
 
     assert time.process_time() - began < 2
 
