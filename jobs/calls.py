@@ -76,13 +76,21 @@ class Calls:
         return reply
 
     def _send(self, request: Request, backfill: bool) -> Reply:
-        """Book the call, send it, and book what it really took. Raises ``Snooze``."""
+        """Book the call, send it, and book what it really took. Raises ``Snooze``.
+
+        What was sent and brought no answer keeps its reservation, since nobody says what it took;
+        only where nothing can have been spent it costs nothing.
+        """
         booked = self._book(request, backfill)
-        spent = paid = 0
+        spent, paid = booked.tokens, booked.cost
         try:
             reply = self.provider.complete(request)
             spent = reply.input_tokens + reply.output_tokens
             paid = price(self.settings, reply.input_tokens, reply.output_tokens)
+        except ProviderError as error:
+            if error.free:
+                spent = paid = 0
+            raise
         finally:
             self.ledger.budget.settle(
                 self.provider.name,

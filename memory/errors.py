@@ -209,9 +209,13 @@ class TranscriptBusy(TranscriptError):
 
 
 class ProviderError(MemorydError):
-    """The provider did not give an answer. See the four kinds below."""
+    """The provider did not give an answer. See the four kinds below.
+
+    ``free`` says that nothing can have been spent on the call: it was never read, or was refused.
+    """
 
     code = "provider.failed"
+    free = False
 
 
 class ProviderUnavailable(ProviderError):
@@ -219,11 +223,16 @@ class ProviderUnavailable(ProviderError):
 
     code = "provider.unavailable"
 
+    def __init__(self, message: str, *, hint: str = "", free: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.free = free
+
 
 class ProviderLimited(ProviderError):
     """429, quota or budget. ``until_ms`` is the wall time (ms) it lifts, None when unknown."""
 
     code = "provider.limited"
+    free = True
 
     def __init__(self, message: str, *, hint: str = "", until_ms: int | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -234,6 +243,7 @@ class ProviderPermanent(ProviderError):
     """Bad credentials or an unknown model: asking again cannot help."""
 
     code = "provider.permanent"
+    free = True
 
 
 class BadAnswer(ProviderError):

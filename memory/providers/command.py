@@ -28,6 +28,9 @@ from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
 
 OUTPUT_BYTES = 4 << 20
+#: An answer with more characters for each token it may have is none: its estimate, which the day's
+#: budget counts, would be far beyond what was reserved for it.
+CHARACTERS_A_TOKEN = 8
 _STDERR_BYTES = 16 << 10
 _DETAIL_CHARACTERS = 300
 _READ_BYTES = 1 << 16
@@ -63,6 +66,11 @@ class CommandProvider:
         text = talk.out.decode("utf-8", "replace")
         if not text.strip():
             raise BadAnswer("the command answered nothing")
+        if len(text) > request.max_tokens * CHARACTERS_A_TOKEN:
+            raise BadAnswer(
+                f"the command answered {len(text)} characters, which is no answer to this question",
+                hint="let it print the answer and nothing else",
+            )
         return Reply(text, len(prompt) // 4, len(text) // 4)
 
 
@@ -99,6 +107,7 @@ def _start(
         raise ProviderUnavailable(
             f"the folder {own_calls} that commands run in cannot be made: {error.strerror}",
             hint="check who owns the home and that the disk has room",
+            free=True,
         ) from error
     try:
         return subprocess.Popen(

@@ -30,6 +30,10 @@ T = TypeVar("T")
 #: The longest wait a server may ask for; more is taken for nonsense and cut to this.
 _WAIT_SECONDS = 7 * 86_400
 _AWAY = frozenset({408, 409, 425})
+#: Statuses that say that the call was not begun; others may come after work that costs.
+_BUSY = frozenset({409, 425, 503, 529})
+#: What the SDKs' own library calls a connection that never was.
+_UNCONNECTED = frozenset({"ConnectError", "ConnectTimeout"})
 _HINTS = {
     401: "check the key that [provider] names, as the service sees it",
     402: "the account has no credit left",
@@ -43,9 +47,11 @@ def ask(sdk: ModuleType, call: Callable[[], T], clock: Clock) -> T:
     try:
         return call()
     except sdk.APITimeoutError as error:
-        raise ProviderUnavailable("the provider did not answer in time") from error
+        free = _is_unconnected(error)
+        raise ProviderUnavailable("the provider did not answer in time", free=free) from error
     except sdk.APIConnectionError as error:
-        raise ProviderUnavailable(f"no connection: {_words(error)}") from error
+        free = _is_unconnected(error)
+        raise ProviderUnavailable(f"no connection: {_words(error)}", free=free) from error
     except sdk.APIStatusError as error:
         raise status_error(error, clock) from error
     except (sdk.APIError, ValueError, TypeError, AttributeError) as error:
@@ -61,8 +67,13 @@ def status_error(error: Any, clock: Clock) -> ProviderError:
     if status == 429:
         return ProviderLimited(said, until_ms=_until(error.response.headers, clock.now_ms()))
     if status >= 500 or status in _AWAY:
-        return ProviderUnavailable(said)
+        return ProviderUnavailable(said, free=status in _BUSY)
     return BadAnswer(said)
+
+
+def _is_unconnected(error: Exception) -> bool:
+    """Whether nothing was sent: else the connection broke with the provider at work."""
+    return type(error.__cause__).__name__ in _UNCONNECTED
 
 
 def _until(headers: Mapping[str, str], now_ms: int) -> int | None:

@@ -40,7 +40,7 @@ class Away:
         """Refuse before ``until_ms``, then find the one fact."""
         if self.clock.now_ms() < self.until_ms:
             self.asked_in_vain.append(self.clock.now_ms())
-            raise ProviderUnavailable("no connection")
+            raise ProviderUnavailable("no connection", free=True)
         self.answered += 1
         return Reply(answer(fact(SAID)), 10, 10)
 
@@ -301,7 +301,11 @@ def test_no_more_calls_at_once_than_configured(tmp_path: Path, clock: FakeClock)
     assert len(world.model.requests) == 3
 
 
-@pytest.mark.parametrize("error", [ProviderUnavailable("x"), ProviderLimited("x"), BadAnswer("x")])
+@pytest.mark.parametrize(
+    "error",
+    [ProviderUnavailable("x", free=True), ProviderLimited("x"), ProviderPermanent("x")],
+    ids=["no connection", "limited", "permanent"],
+)
 def test_a_refused_call_gives_its_tokens_back(
     tmp_path: Path, clock: FakeClock, error: Exception
 ) -> None:
@@ -311,3 +315,20 @@ def test_a_refused_call_gives_its_tokens_back(
     world.finalize(world.transcript().user(SAID))
 
     assert world.ledger.budget.spent("scripted") == (1, 0)
+
+
+@pytest.mark.parametrize("error", [ProviderUnavailable("too late"), BadAnswer("garbage")])
+def test_a_call_that_was_sent_and_brought_nothing_keeps_its_reservation(
+    tmp_path: Path, clock: FakeClock, error: Exception
+) -> None:
+    """Money too: a provider that is broken cannot be called past the day's budget."""
+    settings = replace(ProviderSettings(), price_input=1.0, price_output=2.0)
+    world = World(tmp_path, clock, [error], config=Config(provider=settings))
+
+    world.finalize(world.transcript().user(SAID))
+
+    (request,) = world.model.requests
+    read = (len(request.system) + len(request.prompt)) // 3
+    spent = world.ledger.budget.today("scripted")
+    assert (spent.calls, spent.tokens) == (1, read + request.max_tokens)
+    assert spent.cost == read + 2 * request.max_tokens

@@ -19,17 +19,22 @@ from memoryd.memory.providers.registry import make
 
 
 def _ask(
-    *command: str, seconds: float = 10, prompt: str = "the prompt", place: Path | None = None
+    *command: str,
+    seconds: float = 10,
+    prompt: str = "the prompt",
+    place: Path | None = None,
+    tokens: int = 100,
 ) -> Reply:
     settings = ProviderSettings(name="command", command=command)
     if place is not None:
-        return make(settings, dict(os.environ), place).complete(_request(prompt, seconds))
+        return make(settings, dict(os.environ), place).complete(_request(prompt, seconds, tokens))
     with tempfile.TemporaryDirectory() as made:
-        return make(settings, dict(os.environ), Path(made)).complete(_request(prompt, seconds))
+        provider = make(settings, dict(os.environ), Path(made))
+        return provider.complete(_request(prompt, seconds, tokens))
 
 
-def _request(prompt: str, seconds: float) -> Request:
-    return Request("the system", prompt, (), (), 100, seconds)
+def _request(prompt: str, seconds: float, tokens: int) -> Request:
+    return Request("the system", prompt, (), (), tokens, seconds)
 
 
 def _python(code: str) -> tuple[str, ...]:
@@ -70,7 +75,7 @@ def test_a_large_prompt_and_a_large_answer_pass_each_other() -> None:
     """Both pipes are served at once, so neither side waits for the other for ever."""
     code = "import sys\nfor line in sys.stdin: print(line, end='')\n"
 
-    reply = _ask(*_python(code), prompt="line\n" * 100_000)
+    reply = _ask(*_python(code), prompt="line\n" * 100_000, tokens=100_000)
 
     assert reply.text.count("line") == 100_000
 
@@ -98,8 +103,10 @@ def test_a_folder_that_cannot_be_made_is_a_provider_that_is_away(tmp_path: Path)
     """A full disk passes."""
     (tmp_path / "run").write_text("in the way")
 
-    with pytest.raises(ProviderUnavailable, match="cannot be made"):
+    with pytest.raises(ProviderUnavailable, match="cannot be made") as away:
         _ask("true", place=tmp_path / "run" / "calls")
+
+    assert away.value.free
 
 
 def test_a_program_that_ignores_its_prompt_may_answer() -> None:
@@ -117,6 +124,7 @@ def test_a_failure_is_a_provider_that_is_away_with_its_last_words_redacted() -> 
     with pytest.raises(ProviderUnavailable, match="ended with 3") as caught:
         _ask(*_python(code))
 
+    assert not caught.value.free
     assert token not in str(caught.value)
     assert len(str(caught.value)) < 500
 
@@ -134,6 +142,14 @@ def test_an_empty_answer_is_a_bad_one() -> None:
     """Nothing but white space is no answer."""
     with pytest.raises(BadAnswer, match="nothing"):
         _ask(*_python("print()"))
+
+
+def test_an_answer_far_longer_than_asked_for_is_refused() -> None:
+    """Eight characters a token are put up with: the day's budget reserved for no more."""
+    assert len(_ask(*_python("print('x' * 799)"), tokens=100).text) == 800
+
+    with pytest.raises(BadAnswer, match="801 characters"):
+        _ask(*_python("print('x' * 800)"), tokens=100)
 
 
 def test_endless_output_is_cut_off() -> None:

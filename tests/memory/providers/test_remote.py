@@ -155,6 +155,7 @@ def test_each_status_has_its_error_and_is_asked_once(
     assert type(error) is kind
     assert len(server.seen) == 1
     assert str(status) in str(error)
+    assert error.free is (status in {401, 402, 403, 404, 409, 429, 503, 529})
     if isinstance(error, ProviderPermanent):
         assert error.hint
 
@@ -210,13 +211,15 @@ def test_what_is_no_answer_is_a_bad_one(name: str, answer: _Answer) -> None:
 
 @_BOTH
 def test_no_server_is_unavailable(name: str) -> None:
-    """A refused connection costs no failure."""
+    """A refused connection costs no failure, and no tokens."""
     server = _Server(lambda body: (200, {}, b""))
     with server.running():
         url = server.url
 
-    with pytest.raises(ProviderUnavailable):
+    with pytest.raises(ProviderUnavailable) as away:
         _provider(name, url).complete(_REQUEST)
+
+    assert away.value.free
 
 
 @_BOTH
@@ -231,9 +234,10 @@ def test_a_server_that_drips_is_given_up(name: str) -> None:
     server = _Server(hang)
     with server.running():
         request = Request("s", "p", (), (), 10, 0.3)
-        with pytest.raises(ProviderUnavailable):
+        with pytest.raises(ProviderUnavailable) as away:
             _provider(name, server.url).complete(request)
         release.set()
+    assert not away.value.free
 
 
 def test_options_a_server_refuses_are_left_out_and_remembered() -> None:
