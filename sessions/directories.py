@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from memoryd.memory.exclusions import fixed_part
+from memoryd.sessions.adapter import as_path
 from memoryd.sessions.documents import read_head
 from memoryd.sessions.loose import folder, names_in
 
@@ -45,9 +46,12 @@ class Directories:
         self._known = known
 
     def of(self, transcript: Path) -> str:
-        """Where the session at ``transcript`` was held; empty where no hash tells it."""
+        """Where the session at ``transcript`` was held; empty where no hash tells it.
+
+        And where it holds a secret, as a directory that a transcript names (``as_path``).
+        """
         wanted = hash_of(transcript)
-        return self._by_hash.get(wanted, "") if wanted else ""
+        return as_path(self._by_hash.get(wanted, "")) if wanted else ""
 
     @cached_property
     def _by_hash(self) -> dict[str, str]:

@@ -208,3 +208,19 @@ def test_words_kept_before_their_directory_was_known_are_told_it(
     assert [cwd for _, cwd in kept(world)] == [str(world.project)] * 2
     world.restart(config=excluding("elsewhere"))
     assert let_go(world.place) == 0
+
+
+def test_a_listed_directory_that_holds_a_secret_stays_unknown(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Its hash tells it, but it reaches no row and no file."""
+    past = Past(tmp_path, clock)
+    place = tmp_path / ("ghp_" + "Zx9Qw7Er" * 5)
+    hashed(past, place)
+    known_by_gemini(past, place)
+
+    past.discover()
+
+    assert past.ledger.archive.known("gemini-cli")[SESSION].cwd == ""
+    kept_bytes = b"".join(path.read_bytes() for path in past.home.root.rglob("*") if path.is_file())
+    assert place.name.encode() not in kept_bytes
