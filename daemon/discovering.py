@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from memoryd.jobs.discovery import discover
+from memoryd.jobs.rebuilding import rebuild
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.log import logger
 
@@ -45,6 +46,7 @@ class Discovering:
             if not stopping():
                 if done.written or done.lost:
                     logger().info("archive.discovered", **vars(done))
+                rebuild(place, stopping=stopping)
                 self._then()
         except Exception:  # noqa: BLE001 - thread top: the next look finds what this one did not
             logger().exception("discovery.failed")

@@ -299,7 +299,15 @@ class Daemon:
         if taken.envelopes or idle:
             logger().info("sweep.made", jobs=taken.created, idle=idle, bad=taken.bad)
         self.doorbell.ring()
+        self._renew_history()
         index_some(self.place)
+
+    def _renew_history(self) -> None:
+        """Where its file was deleted or replaced, read again what the new one lacks."""
+        # An attempt must find again what it wrote: the file is changed between two of them.
+        if not self.keeper.alive() and self.place.history.renew():
+            logger().warning("history.replaced")
+            self.discovering.begin()
 
     def _rescue(self) -> None:
         if self.place.ledger.rescue():

@@ -16,6 +16,7 @@ from memoryd.jobs.discovery import discover
 from memoryd.jobs.indexing import index_some
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
+from memoryd.jobs.rebuilding import rebuild
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.tidying import tidy
 from memoryd.jobs.usage import follow_edits
@@ -106,6 +107,7 @@ def _work(place: Workplace, only: str | None) -> int:
     take_in_envelopes(place)
     if only is None:
         discover(place.home, ledger, place.config, place.environ)
+        rebuild(place)
     finalize_idle(place)
     keeper = LeaseKeeper(ledger, place.clock, place.config.queue.heartbeat_seconds)
     keeper.start()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memoryd.jobs import archive_statements as sql
-from memoryd.jobs.archived import Archived, Known, Seen
+from memoryd.jobs.archived import Archived, Known, Read, Seen
 from memoryd.jobs.database import Database
 from memoryd.jobs.records import Rollout
 from memoryd.memory.clock import Clock, local_date
@@ -137,6 +137,10 @@ class Archive:
         """A finalize was made for the session as it is."""
         with self._db.writing():
             self._db.change(sql.MADE, agent=agent, session=session)
+
+    def read(self) -> list[Read]:
+        """The root sessions that are there and of which something was read, the oldest first."""
+        return [Read(*row) for row in self._db.rows(sql.READ)]
 
     def forgotten(self, agent: str | None) -> list[tuple[str, str, str, str | None]]:
         """The sessions (of ``agent``) that a person had forgotten: agent, id, transcript, and what

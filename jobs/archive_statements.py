@@ -100,3 +100,13 @@ update rollout set made_fingerprint = :looks,
     transcript = case when transcript = '' then :transcript else transcript end
 where agent = :agent and session = :session and excluded = 'session.forgotten'
 """
+
+#: Sessions of which something was read, whoever told of them, whose transcripts are there.
+READ = """
+select r.agent, r.session, r.transcript, r.cwd, r.last_cutoff, coalesce(c.seq, 0),
+    coalesce(r.mined_fingerprint = r.fingerprint, 0)
+from rollout r left join cursor c on c.agent = r.agent and c.session = r.session
+where r.excluded is null and r.kind = 'root' and r.transcript <> '' and r.fingerprint is not null
+    and (r.mined_fingerprint is not null or r.last_cutoff > 0)
+order by r.active_at, r.agent, r.session
+"""

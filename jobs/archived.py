@@ -77,6 +77,19 @@ class Archived:
         return f"{self.agent}/{self.session}"
 
 
+@dataclass(frozen=True)
+class Read:
+    """A session of which something was read: its cursor, and whether it is as it was mined."""
+
+    agent: str
+    session: str
+    transcript: str
+    cwd: str
+    last_cutoff: int
+    seq: int
+    is_as_mined: int
+
+
 def row_of(seen: Seen) -> Archived:
     """A session that was seen and is in no ledger yet, as the archive's."""
     at = (seen.fingerprint, seen.size, seen.at_most, seen.active_at)

@@ -44,6 +44,8 @@ class Database:
         self.path = path
         self._pragmas = (*_PRAGMAS, ("cache_size", -cache_kib))
         self._peewee: SqliteDatabase | None = None
+        #: Which file it is, whatever is under its name later.
+        self._file: tuple[int, int] | None = None
 
     def open(self) -> None:
         """Create the file (0600) and its tables where missing, and check that it can be used.
@@ -64,6 +66,7 @@ class Database:
             ) from error
         name = str(self.path)
         self._peewee = SqliteDatabase(name, pragmas=self._pragmas, timeout=BUSY_TIMEOUT_SECONDS)
+        self._file = self._named_file()
         try:
             # A write lock only where there is something to write: a reader must not wait for those
             # who record.
@@ -81,6 +84,24 @@ class Database:
         if self._peewee is not None and not self._peewee.is_closed():
             self._peewee.close()
 
+    def renew(self) -> bool:
+        """Open what is under the path now, where that is another file or none; whether it was.
+
+        SQLite leaves a write-ahead log alone whose file was moved: the old one harms nothing.
+        """
+        if self._named_file() == self._file:
+            return False
+        self.close()
+        self.open()
+        return True
+
+    def _named_file(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
         """A cursor in a transaction that holds the write lock from its first moment.
@@ -88,8 +109,10 @@ class Database:
         It commits at the end and rolls back on any exception. Raises ``HistoryError`` for the
         database's own.
         """
-        with self._named_errors(), self._opened().atomic("IMMEDIATE"):
-            yield self._opened().cursor()
+        with self._named_errors():
+            opened = self._opened()  # once: another thread may ``renew`` meanwhile
+            with opened.atomic("IMMEDIATE"):
+                yield opened.cursor()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:

@@ -173,6 +173,24 @@ class History:
             row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
         return int(row[8]) if row else 0
 
+    def last_seqs(self) -> dict[tuple[str, str], int]:
+        """The same of every session, by its agent and id."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute("select agent, session, last_seq from session").fetchall()
+        return {(agent, session): last for agent, session, last in rows}
+
+    def number_after(self, agent: str, session: str, seq: int) -> None:
+        """Never give the session's messages a ``seq`` up to this one: a cursor passed it."""
+        with self._database.transaction() as cursor:
+            cursor.execute(schema.NUMBER_AFTER, (agent, session, seq))
+
+    def renew(self) -> bool:
+        """Begin anew where the file was deleted or replaced under us; whether it was.
+
+        Other threads, which wrote on into a file without a name, do so from their next use on.
+        """
+        return self._database.renew()
+
     def last_saved(self, agent: str, session: str, *, cutoff: int | None = None) -> int:
         """The ``seq`` after which the agent itself last saved or deleted memory; 0 for never.
 

@@ -333,6 +333,11 @@ RUNS = """
       and message.part = 1 and message.state = 'live' and message.line_end <= ?
 """
 
+#: What was given elsewhere counts as given.
+NUMBER_AFTER = """
+    update session set last_seq = ?3 where agent = ?1 and session = ?2 and last_seq < ?3
+"""
+
 CITE = "insert into citation (session_id, notes, at_ms) values (?, ?, ?)"
 
 CITATIONS = """
