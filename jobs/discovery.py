@@ -24,6 +24,7 @@ from memoryd.memory.home import Home
 from memoryd.memory.log import logger
 from memoryd.memory.own_calls import is_own_transcript
 from memoryd.memory.projects import Resolver
+from memoryd.sessions.places import once_each
 
 if TYPE_CHECKING:
     from memoryd.sessions.adapter import Adapter, Found
@@ -77,7 +78,7 @@ def discover(
         known = ledger.archive.known(adapter.name)
         there: set[str] = set()
         batch: list[Seen] = []
-        for found in adapter.discover(environ):
+        for found in once_each(adapter, environ):
             if stopping():
                 return done
             there.add(found.session)
@@ -104,7 +105,7 @@ def survey(home: Home, config: Config, environ: Mapping[str, str]) -> Iterator[S
         Resolver(home, config.projects.worktrees), directories(home, None, config, environ)
     )
     for adapter in adapters(config):
-        for found in adapter.discover(environ):
+        for found in once_each(adapter, environ):
             refused = _is_refused(found, None)
             seen = None if refused else _seen(adapter, found, None, places)
             if seen is not None:

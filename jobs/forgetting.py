@@ -174,13 +174,14 @@ class Forgetter:
     def _transcript(self, agent: str, session: str) -> Path | None:
         from memoryd.sessions.agents import adapter_for
         from memoryd.sessions.lines import stat_file
+        from memoryd.sessions.places import once_each
 
         rollout = self.ledger.records.rollout(agent, session)
         told = Path(rollout.transcript) if rollout is not None and rollout.transcript else None
         if told is not None and stat_file(told) is not None:
             return told
         if agent not in self.discovered:
-            found = adapter_for(agent).discover(self.environ)
+            found = once_each(adapter_for(agent), self.environ)
             self.discovered[agent] = {each.session: each.path for each in found}
         return self.discovered[agent].get(session)
 

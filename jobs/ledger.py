@@ -96,6 +96,8 @@ PRUNE_BATCH = 1000
 NO_LIMIT = 1 << 31
 #: How a backfill ends that left words to be read, once its settings are others.
 _LEFT = frozenset({"extraction.off", "curation.manual"})
+#: The same, and where there was nothing to read.
+_UNREAD = _LEFT | {"transcript.gone"}
 
 
 @dataclass(frozen=True)
@@ -300,9 +302,13 @@ class Ledger:
                 sql.MAKE_BACKFILL, agent=row.agent, session=row.session, fingerprint=row.fingerprint
             ):
                 return None
-            self.archive.count_made()
             if self._won(sql.INSERT, **values):
+                self.archive.count_made()
                 return new_job(values)
+            # What looks again as it did when it was read costs the day nothing.
+            ended = self.records.by_key(key)
+            if ended is None or ended.status != "completed" or ended.outcome_code in _UNREAD:
+                self.archive.count_made()
             self._won(sql.REOPEN_BACKFILL, key=key, cutoff=cutoff, now=now)
             return self.records.by_key(key)
 

@@ -74,8 +74,6 @@ def find_transcript(environ: Mapping[str, str], agent: str, session: str) -> Pat
     Raises ``UsageError`` for an agent that is not known.
     """
     from memoryd.sessions.agents import adapter_for
+    from memoryd.sessions.places import place_of
 
-    for found in adapter_for(agent).discover(environ):
-        if found.session == session:
-            return found.path
-    return None
+    return place_of(adapter_for(agent), environ, session)

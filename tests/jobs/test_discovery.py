@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "sessions"))
 
-from archives import RULE, Past, touch
+from archives import RULE, TABS, Past, touch
 from scribes import SCRIBES, talk
 
 from memoryd.jobs import discovery
 from memoryd.jobs.archive import home_made_ms
 from memoryd.jobs.discovery import survey
+from memoryd.jobs.workplace import find_transcript
 from memoryd.memory.config import Config, SessionSettings
 from memoryd.memory.projects import Resolver
 from memoryd.memory.testing import FakeClock
@@ -270,3 +273,63 @@ def test_a_transcript_in_a_folder_named_by_a_secret_is_left_out_and_counted(
     (row,) = past.ledger.archive.rows(home_made_ms(past.home))
     assert (row.session, row.cwd, row.project) == ("s1", "", None)
     assert [seen.session for seen in survey(past.home, past.config, past.place.environ)] == ["s1"]
+
+
+def test_a_session_in_two_folders_is_read_in_one_of_them(tmp_path: Path, clock: FakeClock) -> None:
+    """Where it was last written to, however often it is looked at, and it is one of the day's."""
+    past = Past(tmp_path, clock, per_day=3)
+    said = past.session("s1", RULE, days=20)
+    other = said.path.parent.parent / "-a-moved-checkout" / said.path.name
+    other.parent.mkdir()
+    shutil.copy(said.path, other)
+    longer = replace(said, path=other)
+    past.aged(longer, TABS, days=19)
+
+    for _ in range(4):
+        past.mine()
+
+    (rollout,) = past.ledger.records.rollouts()
+    assert rollout.transcript == str(other)
+    assert [job.session for job in past.backfills()] == ["s1"]
+    assert past.ledger.archive.made_today() == 1
+    assert find_transcript(past.environ, "claude-code", "s1") == other
+
+
+def test_of_two_folders_that_are_as_old_the_longer_then_the_first_name_is_taken(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """In whatever order they are listed."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1", RULE, days=20)
+    folder = said.path.parent.parent
+    for name in ("-b", "-a"):
+        (folder / name).mkdir()
+        shutil.copy2(said.path, folder / name / said.path.name)
+    at_ms = said.path.stat().st_mtime_ns // 1_000_000
+    first = folder / "-a" / said.path.name
+    assert find_transcript(past.environ, "claude-code", "s1") == first
+
+    said.user(TABS)
+    touch(said.path, at_ms)
+
+    assert find_transcript(past.environ, "claude-code", "s1") == said.path
+
+
+def test_a_session_that_looks_again_as_when_it_was_read_is_none_of_the_days(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """It was replaced by another copy, and put back."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1", RULE, days=20)
+    past.mine()
+    kept = tmp_path / "kept"
+    shutil.copy2(said.path, kept)
+    past.aged(said, TABS, days=19)
+    past.mine()
+    assert past.ledger.archive.made_today() == 2
+
+    shutil.copy2(kept, said.path)
+    past.mine()
+
+    assert past.ledger.archive.made_today() == 2
+    assert {job.status for job in past.backfills()} == {"completed"}
