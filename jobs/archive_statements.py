@@ -103,7 +103,7 @@ where agent = :agent and session = :session and excluded = 'session.forgotten'
 
 #: Sessions of which something was read, whoever told of them, whose transcripts are there.
 READ = """
-select r.agent, r.session, r.transcript, r.cwd, r.last_cutoff, coalesce(c.seq, 0),
+select r.agent, r.session, r.transcript, r.cwd, r.last_cutoff, r.at_most, coalesce(c.seq, 0),
     coalesce(r.mined_fingerprint = r.fingerprint, 0)
 from rollout r left join cursor c on c.agent = r.agent and c.session = r.session
 where r.excluded is null and r.kind = 'root' and r.transcript <> '' and r.fingerprint is not null

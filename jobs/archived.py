@@ -86,6 +86,7 @@ class Read:
     transcript: str
     cwd: str
     last_cutoff: int
+    at_most: int
     seq: int
     is_as_mined: int
 

@@ -79,8 +79,11 @@ class _Again:
         from memoryd.sessions.ingest import ingest
 
         path = Path(row.transcript)
-        end = adapter.end(path, row.session)
-        if not row.is_as_mined and end != row.last_cutoff:
+        look = adapter.look(path, row.session)
+        if look is None or look.at_most != row.at_most:
+            return False
+        end = min(adapter.end(path, row.session), row.at_most)
+        if not row.is_as_mined and row.last_cutoff not in (end, row.at_most):
             return False
         resolver = Resolver(self.place.home, self.place.config.projects.worktrees)
         ingest(

@@ -89,7 +89,8 @@ class Database:
 
         SQLite leaves a write-ahead log alone whose file was moved: the old one harms nothing.
         """
-        if self._named_file() == self._file:
+        # Where the folder is gone too the home was removed: nothing is to be made there.
+        if self._named_file() == self._file or not self.path.parent.is_dir():
             return False
         self.close()
         self.open()
@@ -98,8 +99,10 @@ class Database:
     def _named_file(self) -> tuple[int, int] | None:
         try:
             found = self.path.stat()
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError:
+            return self._file  # it cannot be told
         return found.st_dev, found.st_ino
 
     @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from processes import PNPM, TABS, Gate, World
 
 from memoryd.daemon import discovering
 from memoryd.daemon.discovering import Discovering
+from memoryd.daemon.lifecycle import Daemon
 from memoryd.jobs.workplace import Workplace, open_workplace
 from memoryd.memory.config import Config
 from memoryd.memory.home import Home
@@ -101,3 +103,41 @@ def test_a_fresh_session_is_read_while_an_old_one_is(world: World) -> None:
         running = [job.kind for job in world.jobs() if job.status == "running"]
 
     assert sorted(running) == ["backfill", "finalize"]
+
+
+def test_a_history_deleted_under_the_daemon_is_built_again_between_two_jobs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while an attempt runs, which must find again what it wrote."""
+    world.hook(world.claude(TABS))
+    world.answer("run", "--once")
+    daemon = Daemon(world.home, world.environ)
+    daemon._open(Config())
+    history = daemon.place.history
+    try:
+        before = history.messages("claude-code", "s-1", 0, 10)
+        for path in world.home.root.glob("sessions.sqlite*"):
+            path.unlink()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(daemon.keeper, "alive", lambda: [world.job()])
+            daemon._sweep()
+        assert history.messages("claude-code", "s-1", 0, 10) == before
+        assert not world.home.session_history.exists()
+
+        daemon._sweep()
+        assert daemon.discovering._thread is not None
+        daemon.discovering._thread.join()
+        assert world.home.session_history.exists()
+        assert history.messages("claude-code", "s-1", 0, 10) == before
+    finally:
+        daemon.discovering.stop()
+        daemon.place.close()
+
+
+def test_a_home_that_was_removed_is_not_made_again_for_its_history(place: Workplace) -> None:
+    """A daemon that has not noticed yet goes on without."""
+    shutil.rmtree(place.home.root)
+
+    assert not place.history.renew()
+    assert not place.home.root.exists()

@@ -50,6 +50,21 @@ def test_a_finished_session_becomes_notes_once(world: World, agent: str) -> None
     assert after == before
 
 
+def test_a_session_history_that_was_moved_away_is_built_again(world: World) -> None:
+    """From the transcripts, by the next run; no job is made and no note written for it."""
+    world.hook(world.claude(TABS))
+    world.answer("run", "--once")
+    before = world.answer("sessions", "show", "s-1")["said"]
+    commits = world.commits()
+    for path in world.home.root.glob("sessions.sqlite*"):
+        path.unlink()
+
+    assert world.answer("run", "--once")["attempts"] == 0
+
+    assert world.answer("sessions", "show", "s-1")["said"] == before
+    assert world.commits() == commits
+
+
 def test_a_session_under_a_kill_switch_leaves_nothing(world: World) -> None:
     """The words of an excluded session are not even ingested."""
     transcript = world.claude(TABS)

@@ -115,6 +115,36 @@ def test_a_session_that_changed_since_is_left_to_its_job(tmp_path: Path, clock: 
     assert past.cursor(said) == 3
 
 
+def test_a_transcript_whose_last_line_has_no_end_is_read_again(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Its hook told of more than could be read."""
+    past = Past(tmp_path, clock)
+    said = past.transcript("s1").user(RULE).raw(b'{"type":"user",')
+    past.finalize(said)
+    before = texts(past, said)
+    assert [text for _, text in before] == [RULE]
+    lose_history(past)
+
+    assert again(past) == 1
+    assert texts(past, said) == before
+
+
+def test_a_session_that_went_on_since_it_was_looked_at_is_left_to_its_job(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """What it says since has no number yet."""
+    past = Past(tmp_path, clock)
+    said = past.session("s1", RULE)
+    past.mine()
+    lose_history(past)
+    past.discover()
+    said.user(TABS)
+
+    assert rebuild(past.place) == 0
+    assert texts(past, said) == []
+
+
 def test_a_pass_reads_a_days_sessions_and_the_next_one_goes_on(
     tmp_path: Path, clock: FakeClock
 ) -> None:
