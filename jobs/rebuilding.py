@@ -94,7 +94,8 @@ class _Again:
             path,
             end,
             resolver=lambda cwd: resolver.resolve(cwd).key,
-            exclude=lambda cwd: self._is_excluded(cwd or row.cwd, resolver),
+            exclude=lambda cwd: self._is_excluded(cwd, resolver),
+            cwd=row.cwd,
         )
         self.place.history.number_after(row.agent, row.session, row.seq)
         return self.place.history.progress(row.agent, row.session) is not None

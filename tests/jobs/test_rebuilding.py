@@ -145,6 +145,21 @@ def test_a_session_that_went_on_since_it_was_looked_at_is_left_to_its_job(
     assert texts(past, said) == []
 
 
+def test_words_that_say_no_directory_belong_to_that_of_their_session_again(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """As its hook told it."""
+    past = Past(tmp_path, clock)
+    said = past.transcript("s1").user(RULE, cwd=None)
+    past.finalize(said, cwd=str(past.project))
+    (before,) = past.place.history.messages(said.agent, said.session, 0, 9)
+    assert before.project
+    lose_history(past)
+
+    assert again(past) == 1
+    assert past.place.history.messages(said.agent, said.session, 0, 9) == [before]
+
+
 def test_a_pass_reads_a_days_sessions_and_the_next_one_goes_on(
     tmp_path: Path, clock: FakeClock
 ) -> None:
