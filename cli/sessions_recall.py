@@ -49,7 +49,7 @@ def _recall(home: Home, prompt: str, cwd: str, session: str | None) -> Recall:
     from memoryd.cli.sessions_search import open_search
     from memoryd.memory.clock import SystemClock
     from memoryd.memory.config import switched_off
-    from memoryd.memory.exclusion import Exclusion
+    from memoryd.memory.excluded_places import ExcludedPlaces
     from memoryd.sessions.recall import Recall, recall
 
     if switched_off(os.environ, "RECALL"):
@@ -65,5 +65,5 @@ def _recall(home: Home, prompt: str, cwd: str, session: str | None) -> Recall:
             project=key_of(home, cwd),
             active=session,
             stop=lambda: clock.monotonic() >= until,
-            hidden=Exclusion(home, configuration(home)),
+            hidden=ExcludedPlaces(home, configuration(home)),
         )

@@ -101,7 +101,7 @@ def open_search(home: Home) -> Search:
 def _answer(home: Home, query: Any, session: str | None) -> Answer:
     from dataclasses import replace
 
-    from memoryd.memory.exclusion import Exclusion
+    from memoryd.memory.excluded_places import ExcludedPlaces
 
     with open_search(home) as opened:
         waiting = opened.index.waiting()
@@ -110,7 +110,7 @@ def _answer(home: Home, query: Any, session: str | None) -> Answer:
         if session is not None:
             query = replace(query, session=_session(opened, session))
         found = opened.find(query)
-    hidden = Exclusion(home, configuration(home))
+    hidden = ExcludedPlaces(home, configuration(home))
     return replace(found, hits=tuple(hit for hit in found.hits if not hidden(hit.cwd)))
 
 

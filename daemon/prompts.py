@@ -14,7 +14,7 @@ from typing import Any
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.config import load_project, switched_off
 from memoryd.memory.errors import UsageError
-from memoryd.memory.exclusion import Exclusion
+from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.projects import Resolver
 from memoryd.sessions.asking_back import asks_back
 from memoryd.sessions.integration.table import prompt_event
@@ -37,7 +37,7 @@ def answer(place: Workplace, agent: str, said: bytes) -> dict[str, Any]:
     told = _Event.read(said)
     if told.by_child or not told.cwd or not asks_back(told.prompt):
         return {}
-    hidden = Exclusion(place.home, place.config)
+    hidden = ExcludedPlaces(place.home, place.config)
     project = Resolver(place.home, place.config.projects.worktrees).resolve(told.cwd)
     if hidden(told.cwd) or not _wanted(place, project.path):
         return {}

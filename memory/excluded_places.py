@@ -1,4 +1,4 @@
-"""What nobody may be told of, by the directory it was said in, as the settings are now."""
+"""Which directories are excluded, by the configuration or their project's own, as it is now."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 from memoryd.memory.config import Config, load_project
 from memoryd.memory.errors import ConfigError
 from memoryd.memory.home import Home
+from memoryd.memory.own_calls import is_own_place
 from memoryd.memory.projects import Resolver, excluded
 
 
-class Exclusion:
-    """Asked of a directory: whether it is excluded, by the configuration or its project's own.
+class ExcludedPlaces:
+    """Asked of a directory: whether nothing that was said in it may be told.
 
-    Words that were kept before it was are stripped only with the next pass: whoever shows any asks.
-    A project whose file cannot be read is excluded. Each directory is looked at once.
+    Words that were kept before it was excluded are stripped only with the next pass: whoever shows
+    any asks. A project whose file cannot be read is excluded. Each directory is looked at once.
     """
 
     def __init__(self, home: Home, config: Config) -> None:
@@ -23,9 +24,14 @@ class Exclusion:
         self._known: dict[str, bool] = {}
 
     def __call__(self, cwd: str) -> bool:
-        """Whether nothing said in ``cwd`` may be told; an empty one is excluded by nothing."""
+        """Whether ``cwd`` is excluded; one that is not known (empty) is, while anything is.
+
+        Nobody can say that it is not from there.
+        """
+        if not cwd:
+            return bool(self._config.privacy.exclude)
         if cwd not in self._known:
-            self._known[cwd] = bool(cwd) and self._is_excluded(cwd)
+            self._known[cwd] = is_own_place(cwd) or self._is_excluded(cwd)
         return self._known[cwd]
 
     def _is_excluded(self, cwd: str) -> bool:
