@@ -124,12 +124,12 @@ def key_of(home: Home, project: str | None) -> str:
 
     Raises ``UsageError`` for a name that is neither a directory nor of a known project.
     """
-    return _key(home, _resolver(home), project)
+    return _key(home, resolver_of(home), project)
 
 
 def record_project(home: Home, project: str | None) -> None:
     """Have the home note which directory a project is in, once its store has been written."""
-    resolver = _resolver(home)
+    resolver = resolver_of(home)
     resolver.remember([_key(home, resolver, project)])
 
 
@@ -154,7 +154,8 @@ def _said_in(home: Home) -> set[str]:
         return set(history.project_use())
 
 
-def _resolver(home: Home) -> Resolver:
+def resolver_of(home: Home) -> Resolver:
+    """What tells the project of a directory, as the configuration says."""
     from memoryd.memory.projects import Resolver
 
     return Resolver(home, configuration(home).projects.worktrees)

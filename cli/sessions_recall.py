@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import configuration, home_option, json_option, key_of, say
+from memoryd.cli.common import configuration, home_option, json_option, key_of, resolver_of, say
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -65,5 +65,5 @@ def _recall(home: Home, prompt: str, cwd: str, session: str | None) -> Recall:
             project=key_of(home, cwd),
             active=session,
             stop=lambda: clock.monotonic() >= until,
-            hidden=ExcludedPlaces(home, configuration(home)),
+            hidden=ExcludedPlaces(resolver_of(home), configuration(home)),
         )

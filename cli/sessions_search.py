@@ -15,6 +15,7 @@ from memoryd.cli.common import (
     home_option,
     json_option,
     key_of,
+    resolver_of,
     say,
     when,
 )
@@ -110,7 +111,7 @@ def _answer(home: Home, query: Any, session: str | None) -> Answer:
         if session is not None:
             query = replace(query, session=_session(opened, session))
         found = opened.find(query)
-    hidden = ExcludedPlaces(home, configuration(home))
+    hidden = ExcludedPlaces(resolver_of(home), configuration(home))
     return replace(found, hits=tuple(hit for hit in found.hits if not hidden(hit.cwd)))
 
 

@@ -8,11 +8,10 @@ no model is asked, and what cannot be looked up now is left out.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.config import load_project, switched_off
+from memoryd.memory.config import switched_off
 from memoryd.memory.errors import UsageError
 from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.projects import Resolver
@@ -37,10 +36,13 @@ def answer(place: Workplace, agent: str, said: bytes) -> dict[str, Any]:
     told = _Event.read(said)
     if told.by_child or not told.cwd or not asks_back(told.prompt):
         return {}
-    hidden = ExcludedPlaces(place.home, place.config)
-    project = Resolver(place.home, place.config.projects.worktrees).resolve(told.cwd)
-    if hidden(told.cwd) or not _wanted(place, project.path):
+    resolver = Resolver(place.home, place.config.projects.worktrees)
+    hidden = ExcludedPlaces(resolver, place.config)
+    if switched_off(place.environ, "RECALL") or hidden(told.cwd):
         return {}
+    if not hidden.settings(told.cwd).memory.auto_recall:
+        return {}
+    project = resolver.resolve(told.cwd)
     with Search(place.home.session_history, place.clock) as search:
         found = recall(
             search,
@@ -81,10 +83,3 @@ class _Event:
 def _word(value: object) -> str:
     sound = isinstance(value, str) and len(value) <= _WORD_CHARACTERS and "\0" not in value
     return str(value).encode("utf-8", "replace").decode() if sound else ""
-
-
-def _wanted(place: Workplace, project: str) -> bool:
-    """Whether the person lets agents be told anything in the project at this path."""
-    if switched_off(place.environ, "RECALL"):
-        return False
-    return load_project(Path(project), place.config).memory.auto_recall

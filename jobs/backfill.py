@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,12 +20,12 @@ from memoryd.jobs.discovery import adapters
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.config import Config, load_project, switched_off
-from memoryd.memory.errors import ConfigError, TranscriptBusy, TranscriptError, TranscriptGone
+from memoryd.memory.config import Config, switched_off
+from memoryd.memory.errors import TranscriptBusy, TranscriptError, TranscriptGone
+from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
-from memoryd.memory.own_calls import is_own_place
-from memoryd.memory.projects import Resolver, excluded
+from memoryd.memory.projects import Resolver
 from memoryd.sessions.retention import Retention, retention_of
 
 if TYPE_CHECKING:
@@ -166,10 +167,10 @@ def _upcoming(place: Workplace) -> Iterator[Archived]:
 def limits_of(home: Home, config: Config, now_ms: int, *, costs: bool) -> Limits:
     """Which sessions may be read now, as the configuration says."""
     days = config.backfill.max_age_days or (COSTLY_MAX_AGE_DAYS if costs else 0)
-    places = _Places(config, Resolver(home, config.projects.worktrees))
+    places = ExcludedPlaces(Resolver(home, config.projects.worktrees), config)
     idle_ms = int(config.backfill.min_idle_hours * HOUR_MS)
     agents = frozenset(adapter.name for adapter in adapters(config))
-    return Limits(agents, now_ms, idle_ms, days * DAY_MS, places.are_excluded)
+    return Limits(agents, now_ms, idle_ms, days * DAY_MS, partial(_left, places))
 
 
 def retentions(rows: Iterable[Archived], environ: Mapping[str, str]) -> dict[str, Retention]:
@@ -196,31 +197,9 @@ def in_order(
 NEVER = 1 << 62
 
 
-@dataclass
-class _Places:
-    """What the configuration says of directories, each asked about once."""
-
-    config: Config
-    resolver: Resolver
-    known: dict[str, bool] = field(default_factory=dict)
-
-    def are_excluded(self, cwd: str) -> bool:
-        """Whether nothing said in ``cwd`` may be read now: excluded, switched off, unusable."""
-        if cwd not in self.known:
-            self.known[cwd] = bool(cwd) and self._is_excluded(cwd)
-        return self.known[cwd]
-
-    def _is_excluded(self, cwd: str) -> bool:
-        if is_own_place(cwd):
-            return True
-        project = self.resolver.resolve(cwd)
-        try:
-            config = load_project(Path(project.path), self.config)
-        except ConfigError:
-            return True  # a project whose file cannot be read is not mined
-        globs = config.privacy.exclude
-        off = not config.memory.auto_extract
-        return off or excluded(cwd, globs) or excluded(project.path, globs)
+def _left(places: ExcludedPlaces, cwd: str) -> bool:
+    """Whether nothing said in ``cwd`` may be read now: excluded, switched off, unusable."""
+    return bool(cwd) and (places(cwd) or not places.settings(cwd).memory.auto_extract)
 
 
 def _make(place: Workplace, row: Archived, turn: int) -> int:

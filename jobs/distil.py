@@ -9,7 +9,8 @@ crash after it is settled by whoever claims the session next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memoryd.jobs import gates
@@ -27,12 +28,12 @@ from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
 from memoryd.memory.apply import apply_plan
-from memoryd.memory.config import Config, load_project
+from memoryd.memory.config import Config
 from memoryd.memory.errors import ConfigError, TranscriptGone
+from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.log import logger
-from memoryd.memory.own_calls import is_own_place
 from memoryd.memory.plan import Plan, SliceRange
-from memoryd.memory.projects import Resolver, excluded
+from memoryd.memory.projects import Resolver
 from memoryd.sessions.stored import StoredMessage
 
 #: Messages looked at to fill one slice.
@@ -53,9 +54,8 @@ class _Attempt:
     resolver: Resolver
     #: Where the agent was started: the directory of what was said in none that is known.
     cwd: str
-    #: What was found out about a working directory: its project's settings, whether it is excluded.
-    configs: dict[str, Config] = field(default_factory=dict)
-    exclusions: dict[str, bool] = field(default_factory=dict)
+    #: What the settings of a working directory's project are, and whether it is excluded.
+    places: ExcludedPlaces
 
 
 def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
@@ -66,7 +66,9 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     """
     rollout = place.ledger.records.rollout(job.agent, job.session)
     resolver = Resolver(place.home, place.config.projects.worktrees)
-    attempt = _Attempt(job, place, keeper, resolver, _started_in(job, place, rollout))
+    cwd = _started_in(job, place, rollout)
+    places = ExcludedPlaces(resolver, place.config)
+    attempt = _Attempt(job, place, keeper, resolver, cwd, places)
     _settle(attempt)
     outcome = _ingest(attempt, rollout)
     attempt.resolver.remember()
@@ -195,32 +197,28 @@ def _is_gone(path: Path) -> bool:
 
 
 def _is_excluded(attempt: _Attempt, cwd: str) -> bool:
-    if not cwd:  # while anything is excluded nobody can say that this was not said there
-        return bool(attempt.place.config.privacy.exclude)
-    if cwd not in attempt.exclusions:
-        if is_own_place(cwd):
-            return True
-        globs = _project_config(attempt, cwd).privacy.exclude
-        project = attempt.resolver.resolve(cwd)
-        attempt.exclusions[cwd] = excluded(cwd, globs) or excluded(project.path, globs)
-    return attempt.exclusions[cwd]
+    """Whether nothing said in ``cwd`` may be kept. Raises ``Snooze`` (``_readable``)."""
+    with _readable(attempt):
+        return attempt.places.is_excluded(cwd)
 
 
 def _project_config(attempt: _Attempt, cwd: str) -> Config:
-    """The configuration under the project of ``cwd``. Raises ``Snooze`` where its file is unusable.
+    """The configuration under the project of ``cwd``. Raises ``Snooze`` (``_readable``)."""
+    with _readable(attempt):
+        return attempt.places.settings(cwd)
+
+
+@contextmanager
+def _readable(attempt: _Attempt) -> Iterator[None]:
+    """Raises ``Snooze`` where a project's own file is unusable.
 
     A project whose file cannot be read is not mined: its words wait until the file is mended.
     """
-    if not cwd:
-        return attempt.place.config
-    if cwd not in attempt.configs:
-        project = attempt.resolver.resolve(cwd)
-        try:
-            attempt.configs[cwd] = load_project(Path(project.path), attempt.place.config)
-        except ConfigError as error:
-            until = attempt.place.clock.now_ms() + PROJECT_CONFIG_WAIT_MS
-            raise Snooze(until, "project.config-unusable", error.message) from error
-    return attempt.configs[cwd]
+    try:
+        yield
+    except ConfigError as error:
+        until = attempt.place.clock.now_ms() + PROJECT_CONFIG_WAIT_MS
+        raise Snooze(until, "project.config-unusable", error.message) from error
 
 
 # -- gates ---------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from memoryd.jobs.indexing import index_some
 from memoryd.jobs.job import Job
 from memoryd.jobs.sessions import has_open_job
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.config import load_project
 from memoryd.memory.errors import ConfigError, LeaseLost
+from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.log import logger
 from memoryd.memory.projects import Resolver, excluded
 from memoryd.sessions.directories import Directories
@@ -74,6 +74,10 @@ class _Pass:
     @cached_property
     def _resolver(self) -> Resolver:
         return Resolver(self.place.home, self.place.config.projects.worktrees)
+
+    @cached_property
+    def _excluded_places(self) -> ExcludedPlaces:
+        return ExcludedPlaces(self._resolver, self.place.config)
 
     @cached_property
     def _directories(self) -> Directories:
@@ -145,11 +149,8 @@ class _Pass:
 
     def _is_excluded(self, cwd: str) -> bool:
         """As distilling decides it; a project whose own file cannot be read decides nothing."""
-        if not cwd:  # nobody can say that it was not said in what is excluded
-            return bool(self.place.config.privacy.exclude)
-        project = self._resolver.resolve(cwd)
         try:
-            globs = load_project(Path(project.path), self.place.config).privacy.exclude
+            return self._excluded_places.is_excluded(cwd)
         except ConfigError:
             globs = self.place.config.privacy.exclude
-        return excluded(cwd, globs) or excluded(project.path, globs)
+            return excluded(cwd, globs) or excluded(self._resolver.resolve(cwd).path, globs)

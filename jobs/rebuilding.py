@@ -9,7 +9,7 @@ reads it as a whole. What the person had forgotten is learned first, in digests.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,10 @@ from memoryd.jobs.forgetting import Forgetter
 from memoryd.jobs.gates import all_off
 from memoryd.jobs.sessions import has_open_job
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.config import load_project
 from memoryd.memory.errors import ConfigError, TranscriptError
+from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.log import logger
-from memoryd.memory.own_calls import is_own_place
-from memoryd.memory.projects import Resolver, excluded
+from memoryd.memory.projects import Resolver
 
 if TYPE_CHECKING:
     from memoryd.sessions.adapter import Adapter
@@ -62,7 +61,6 @@ class _Again:
 
     place: Workplace
     adapters: dict[str, Adapter]
-    exclusions: dict[str, bool] = field(default_factory=dict)
 
     def read(self, row: Read) -> bool:
         """Read one again; False where it cannot be, or is for its next job to read."""
@@ -94,18 +92,8 @@ class _Again:
             path,
             end,
             resolver=lambda cwd: resolver.resolve(cwd).key,
-            exclude=lambda cwd: self._is_excluded(cwd, resolver),
+            exclude=ExcludedPlaces(resolver, self.place.config).is_excluded,
             cwd=row.cwd,
         )
         self.place.history.number_after(row.agent, row.session, row.seq)
         return self.place.history.progress(row.agent, row.session) is not None
-
-    def _is_excluded(self, cwd: str, resolver: Resolver) -> bool:
-        if cwd not in self.exclusions:
-            if is_own_place(cwd):
-                return True
-            project = resolver.resolve(cwd)
-            config = self.place.config
-            globs = (load_project(Path(project.path), config) if cwd else config).privacy.exclude
-            self.exclusions[cwd] = excluded(cwd, globs) or excluded(project.path, globs)
-        return self.exclusions[cwd]

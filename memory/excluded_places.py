@@ -6,38 +6,54 @@ from pathlib import Path
 
 from memoryd.memory.config import Config, load_project
 from memoryd.memory.errors import ConfigError
-from memoryd.memory.home import Home
 from memoryd.memory.own_calls import is_own_place
 from memoryd.memory.projects import Resolver, excluded
 
 
 class ExcludedPlaces:
-    """Asked of a directory: whether nothing that was said in it may be told.
+    """Asked of a directory: whether nothing that was said in it may be kept, read or told.
 
-    Words that were kept before it was excluded are stripped only with the next pass: whoever shows
-    any asks. A project whose file cannot be read is excluded. Each directory is looked at once.
+    The one place that decides it, for distilling, backfill, what is kept and what is told. What
+    becomes of a project whose own file cannot be read is for who asks to say: ``is_excluded``
+    raises, a call says yes. Each directory is looked at once.
     """
 
-    def __init__(self, home: Home, config: Config) -> None:
+    def __init__(self, resolver: Resolver, config: Config) -> None:
         self._config = config
-        self._resolver = Resolver(home, config.projects.worktrees)
+        self._resolver = resolver
+        self._settings: dict[str, Config] = {}
         self._known: dict[str, bool] = {}
 
     def __call__(self, cwd: str) -> bool:
+        """``is_excluded``, and yes where its project's file cannot be read."""
+        try:
+            return self.is_excluded(cwd)
+        except ConfigError:
+            return True
+
+    def is_excluded(self, cwd: str) -> bool:
         """Whether ``cwd`` is excluded; one that is not known (empty) is, while anything is.
 
-        Nobody can say that it is not from there.
+        Nobody can say that it is not from there. Raises ``ConfigError`` (``settings``).
         """
         if not cwd:
             return bool(self._config.privacy.exclude)
         if cwd not in self._known:
-            self._known[cwd] = is_own_place(cwd) or self._is_excluded(cwd)
+            self._known[cwd] = is_own_place(cwd) or self._meets(cwd)
         return self._known[cwd]
 
-    def _is_excluded(self, cwd: str) -> bool:
-        project = self._resolver.resolve(cwd)
-        try:
-            globs = load_project(Path(project.path), self._config).privacy.exclude
-        except ConfigError:
-            return True
-        return excluded(cwd, globs) or excluded(project.path, globs)
+    def settings(self, cwd: str) -> Config:
+        """The configuration under the project of ``cwd``, the whole one where that is not known.
+
+        Raises ``ConfigError`` where the project's own file cannot be used.
+        """
+        if not cwd:
+            return self._config
+        if cwd not in self._settings:
+            project = self._resolver.resolve(cwd)
+            self._settings[cwd] = load_project(Path(project.path), self._config)
+        return self._settings[cwd]
+
+    def _meets(self, cwd: str) -> bool:
+        globs = self.settings(cwd).privacy.exclude
+        return excluded(cwd, globs) or excluded(self._resolver.resolve(cwd).path, globs)
