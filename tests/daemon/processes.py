@@ -18,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import forking
 
 from memoryd.daemon.client import Client
 from memoryd.jobs.job import Job
@@ -30,6 +32,8 @@ from memoryd.memory.home import Home
 from memoryd.memory.store import Store
 
 MEMORYD = [sys.executable, "-m", "memoryd.cli.main"]
+#: The daemon, as most tests start it.
+RUN = ("memoryd", "run")
 HOOK = Path(sys.executable).with_name("memoryd-hook")
 #: Far longer than anything here takes, and shorter than the limit of a test.
 PATIENCE_SECONDS = 15.0
@@ -44,7 +48,7 @@ class World:
 
     root: Path
     environ: dict[str, str]
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    started: list[subprocess.Popen[bytes] | forking.Process] = field(default_factory=list)
 
     @property
     def home(self) -> Home:
@@ -151,13 +155,11 @@ class World:
 
     def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         """``memoryd ARGUMENTS``, to its end."""
-        return subprocess.run(
-            [*MEMORYD, *arguments],
-            env=self.environ | more,
+        return forking.run(
+            arguments,
+            environ=self.environ | more,
             cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
+            seconds=PATIENCE_SECONDS,
         )
 
     def answer(self, *arguments: str) -> Any:
@@ -173,7 +175,7 @@ class World:
         return json.loads(done.stdout)
 
     @contextmanager
-    def daemon(self, command: Sequence[str] = (*MEMORYD, "run"), **more: str) -> Iterator[Running]:
+    def daemon(self, command: Sequence[str] = RUN, **more: str) -> Iterator[Running]:
         """A daemon that has said READY; it is killed at the end if it is still there."""
         running = self.start(command, **more)
         try:
@@ -182,25 +184,38 @@ class World:
         finally:
             running.close()
 
-    def start(self, command: Sequence[str] = (*MEMORYD, "run"), **more: str) -> Running:
-        """Start a daemon and do not wait for anything."""
+    def start(self, command: Sequence[str] = RUN, **more: str) -> Running:
+        """Start a daemon and do not wait for anything; forked, unless the command is another."""
         number = len(self.started)
         address = self.root / f"notify{number}"
         notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notified.bind(str(address))
         log = self.root / f"daemon{number}.log"
+        environ = self.environ | {"NOTIFY_SOCKET": str(address)} | more
         with log.open("wb") as stderr:
-            process = subprocess.Popen(
+            process = self._begin(command, environ, stderr)
+        self.started.append(process)
+        return Running(process, notified, log)
+
+    def _begin(
+        self, command: Sequence[str], environ: dict[str, str], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes] | forking.Process:
+        if command is not RUN:
+            return subprocess.Popen(
                 list(command),
-                env=self.environ | {"NOTIFY_SOCKET": str(address)} | more,
+                env=environ,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,
             )
-        self.started.append(process)
-        return Running(process, notified, log)
+        said, says = os.pipe()
+        with open(os.devnull, "rb") as stdin, open(says, "wb") as stdout:  # noqa: PTH123
+            streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
+            process = forking.Process(["run"], environ, self.root, streams, start_new_session=True)
+        process.stdout = open(said, "rb")  # noqa: PTH123, SIM115 - closed by ``Running.close``
+        return process
 
     # -- what came of it -------------------------------------------------------------------------
 
@@ -262,7 +277,7 @@ class World:
 class Running:
     """A daemon's process, and what it tells systemd."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | forking.Process
     notified: socket.socket
     log: Path
     said: list[str] = field(default_factory=list)

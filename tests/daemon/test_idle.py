@@ -27,9 +27,9 @@ def next_feed(daemon: Running) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_idle_daemon_does_not_poll(world: World) -> None:
-    """Over two seconds all its threads together wake a handful of times, the watchdog included."""
+    """Over a second all its threads together wake a handful of times, the watchdog included."""
     world.envelope(world.claude(TABS))
-    with world.daemon(WATCHDOG_USEC="4000000") as daemon:
+    with world.daemon(WATCHDOG_USEC="2000000") as daemon:
         assert world.client.ring()
         assert world.client.wait(None, 10.0)
         next_feed(daemon)

@@ -93,7 +93,7 @@ def test_systemd_hears_of_every_step(world: World) -> None:
         assert daemon.heard("STATUS=") == f"STATUS=working {world.home.root}"
         assert daemon.heard("WATCHDOG=") == "WATCHDOG=1"
 
-        daemon.process.terminate()
+        daemon.process.send_signal(signal.SIGTERM)
 
         assert daemon.heard("STOPPING=") == "STOPPING=1"
         assert daemon.ended() == 0
