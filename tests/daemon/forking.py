@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 #: What most commands import; what is missing here a command imports by itself.
-_IMPORTED = [
+_IMPORTED = (
     "memoryd.cli.main",
     "memoryd.cli.common",
     "memoryd.cli.queue",
@@ -47,7 +47,7 @@ _IMPORTED = [
     "structlog",
     "peewee",
     "git",
-]
+)
 
 
 class Process:
