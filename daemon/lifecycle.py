@@ -64,7 +64,8 @@ STORES_SECONDS = 600.0
 CHECK_SECONDS = 3600.0
 #: What ended while no daemon ran is taken in and distilled first.
 CHECK_FIRST_SECONDS = 120.0
-TIDY_SECONDS = 24 * 3600.0
+#: Between two looks whether what runs once a local date is due.
+DATE_SECONDS = 600.0
 #: A pass is bounded: what a first one leaves of a long history, the next ones take.
 WORDS_SECONDS = 3600.0
 WORDS_FIRST_SECONDS = 300.0
@@ -183,7 +184,7 @@ class Daemon:
         schedule.add("folders", FOLDERS_SECONDS, self.watcher.renew, first=FOLDERS_SECONDS)
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
-        schedule.add("tidy", TIDY_SECONDS, self._tidy)
+        schedule.add("tidy", DATE_SECONDS, self._tidy)
         schedule.add("words", WORDS_SECONDS, self._let_go, first=WORDS_FIRST_SECONDS)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
         if self.notifier.watchdog_seconds:
@@ -318,7 +319,7 @@ class Daemon:
             self.doorbell.ring()
 
     def _tidy(self) -> None:
-        tidy(self.place)
+        self.place.ledger.daily_runs.once("tidy", lambda: tidy(self.place))
 
     def _let_go(self) -> None:
         let_go(self.place)

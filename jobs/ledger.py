@@ -58,6 +58,7 @@ from memoryd.jobs.archived import Archived
 from memoryd.jobs.breaker import Breakers
 from memoryd.jobs.budget import Budget
 from memoryd.jobs.consolidations import Consolidations
+from memoryd.jobs.daily_runs import DailyRuns
 from memoryd.jobs.database import Database
 from memoryd.jobs.envelope import known_place, path_is_secret, session_is_secret
 from memoryd.jobs.events import Events
@@ -116,8 +117,9 @@ class Ledger:
     """The ledger of one home. Use from any thread; each thread has a connection of its own.
 
     ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask,
-    ``consolidations`` when each store was last consolidated, ``usage`` counts what notes were shown
-    and cited, ``archive`` knows every session that was found.
+    ``consolidations`` when each store was last consolidated, ``daily_runs`` what ran on which
+    date, ``usage`` counts what notes were shown and cited, ``archive`` knows every session that was
+    found.
     ``alive``, where the process sets it, names the attempts it is working on now: a rescue renews
     those (a laptop that slept looks like a lease that ran out) instead of taking them away.
     """
@@ -131,6 +133,7 @@ class Ledger:
         self.budget = Budget(self.db, clock)
         self.breakers = Breakers(self.db, clock)
         self.consolidations = Consolidations(self.db)
+        self.daily_runs = DailyRuns(self.db, clock)
         self.events = Events(self.db)
         self.usage = Usage(self.db, clock)
         self.archive = Archive(self.db, clock)

@@ -230,8 +230,18 @@ alter table budget add column backfill_tokens bigint not null default 0;
 alter table budget add column backfill_cost bigint not null default 0;
 """
 
+_FOURTH = """
+create table daily_run (
+    id integer primary key,
+    name text not null,
+    day text not null,
+    at bigint not null
+);
+create unique index daily_run_day on daily_run (name, day);
+"""
+
 #: One script a migration, applied in order; never changed once released.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 
 
 def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:

@@ -32,12 +32,17 @@ class SystemClock:
 
 
 def local_date(now_ms: int) -> str:
-    """The local calendar day of ``now_ms`` as ``YYYY-MM-DD``: what "a day" means for budgets."""
+    """The local calendar day of ``now_ms`` as ``YYYY-MM-DD``: what "a day" means everywhere.
+
+    The zone is the machine's now: a process may run for weeks and travel meanwhile.
+    """
+    time.tzset()
     return time.strftime("%Y-%m-%d", time.localtime(now_ms / 1000))
 
 
 def next_local_midnight_ms(now_ms: int) -> int:
     """Wall time (ms) of the next local midnight after ``now_ms``, daylight saving included."""
+    time.tzset()
     day = time.localtime(now_ms / 1000)
     midnight = (day.tm_year, day.tm_mon, day.tm_mday + 1, 0, 0, 0, 0, 0, -1)
     return int(time.mktime(midnight) * 1000)
