@@ -24,6 +24,7 @@ SESSION_TURNS = 2
 #: Between two counts of a store's sessions.
 LOOK_MS = 600_000
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
 
 def check_stores(place: Workplace) -> int:
@@ -77,8 +78,9 @@ class Check:
     def _by_work(self, store: str, config: Config, throttled: bool) -> str | None:
         known = self._place.ledger.consolidations.of(store)
         hours = config.memory.consolidate_min_hours
-        # A last run in the future is a clock that was set back: it counts as past.
-        if 0 <= self._now - known.last_run_at < hours * HOUR_MS and known.last_run_at:
+        # A last run tomorrow is a clock that was set back; one beyond that was written by a clock
+        # that was wrong, and counts as past.
+        if -DAY_MS <= self._now - known.last_run_at < hours * HOUR_MS and known.last_run_at:
             return "consolidation.too-soon"
         if throttled and 0 <= self._now - known.looked_at < LOOK_MS:
             return "consolidation.looked-at"

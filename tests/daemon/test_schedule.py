@@ -24,6 +24,42 @@ def test_a_duty_is_done_when_due_and_a_missed_turn_is_one_turn(clock: FakeClock)
     assert done == ["often", "often", "later", "often", "later"]
 
 
+def test_after_a_sleep_what_fell_due_meanwhile_is_done_at_once(clock: FakeClock) -> None:
+    """Monotonic time stands still while the machine sleeps; the first look after it finds all."""
+    done: list[str] = []
+    schedule = Schedule(clock)
+    schedule.add("sweep", 60, lambda: done.append("sweep"))
+    schedule.add("check", 3600, lambda: done.append("check"))
+    schedule.add("day", 86400, lambda: done.append("day"))
+    schedule.run_due()
+    done.clear()
+
+    clock.advance(15)
+    clock.step(8 * 3600)
+
+    assert schedule.run_due() == 60
+    assert done == ["sweep", "check"]
+
+
+def test_a_clock_that_is_set_back_puts_nothing_off(clock: FakeClock) -> None:
+    """Nor does one that is slewed, or a look that comes late, bring anything forward."""
+    done: list[str] = []
+    schedule = Schedule(clock)
+    schedule.add("sweep", 60, lambda: done.append("sweep"))
+    schedule.run_due()
+
+    clock.step(-86400)
+    clock.advance(30)
+    waits = [schedule.run_due()]
+    clock.step(4)
+    clock.advance(26)
+    waits.append(schedule.run_due())
+    clock.advance(4)
+    waits.append(schedule.run_due())
+
+    assert (waits, done) == ([30, 4, 60], ["sweep", "sweep"])
+
+
 def test_a_duty_that_fails_is_logged_and_done_again(clock: FakeClock) -> None:
     """The others go on, and so does it."""
     done: list[str] = []

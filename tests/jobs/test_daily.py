@@ -209,3 +209,13 @@ def test_a_clock_set_back_does_not_hold_a_store_up(world: World) -> None:
     world.ledger.consolidations.looked(world.store().key, ahead)
 
     assert check_stores(world.place) == 1
+
+
+def test_a_clock_set_back_over_midnight_does_not_consolidate_twice(world: World) -> None:
+    """The date before is another date, and its sessions are those that were consolidated."""
+    sessions(world, 5)
+    first = check_stores(world.place)
+    world.work()
+    world.clock.step(-10 * HOUR)
+
+    assert (first, check_stores(world.place)) == (1, 0)
