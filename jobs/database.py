@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoryd.jobs import schema
-from memoryd.memory.errors import LedgerError
+from memoryd.memory import database_files
+from memoryd.memory.errors import (
+    LedgerDamaged,
+    LedgerError,
+    LedgerMissing,
+    LedgerNetworked,
+)
 from memoryd.memory.files import make_database_file
 from memoryd.memory.text import clip
 
@@ -23,16 +29,12 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT_SECONDS = 5
 #: The log file is cut back to this size whenever it is checkpointed.
 WAL_BYTES = 16 * 1024 * 1024
-_RESTORE = "stop memoryd, keep the file, and restore the newest copy from backups/"
-_LOOK = "check the owner and mode of the home and that the disk has room"
-#: What to do, by a word of SQLite's message.
-_HINTS = {
-    "locked": f"another program has held it for over {BUSY_TIMEOUT_SECONDS} s; try again",
-    "is full": _LOOK,
-    "disk I/O": _LOOK,
-    "readonly": _LOOK,
-    "unable to open": _LOOK,
-}
+_RESTORE = (
+    "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name and puts the"
+    " newest backup in its place"
+)
+_LOOK = "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
+_TRY_AGAIN = f"another program has held it for over {BUSY_TIMEOUT_SECONDS} s; try again"
 _NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs"}
 )
@@ -50,21 +52,16 @@ class Database:
     def open(self, now_ms: int, *, check: bool = False) -> None:
         """Open the file, make or migrate its tables; ``check`` also runs ``quick_check``.
 
-        Raises ``LedgerError`` when it is damaged, from the future, or on a network file system.
+        Raises ``LedgerError``: ``LedgerDamaged``, ``LedgerMissing``, ``LedgerNewer`` or
+        ``LedgerNetworked``, or the system refuses.
         """
         from peewee import DatabaseError, SqliteDatabase
 
-        _refuse_network_file_system(self.path.parent)
-        try:
-            # Made here for its mode; an existing file keeps what it has.
-            make_database_file(self.path)
-        except OSError as error:
-            raise LedgerError(
-                f"the ledger {self.path} cannot be opened: {error.strerror}",
-                hint=_LOOK,
-            ) from error
+        _refuse_network_file_system(self.path.resolve().parent)
+        self._require_place()
         self._open = SqliteDatabase(
-            str(self.path),
+            database_files.address(self.path),
+            uri=True,
             timeout=BUSY_TIMEOUT_SECONDS,
             pragmas={
                 "journal_mode": "wal",
@@ -76,7 +73,7 @@ class Database:
             if check:
                 found = str(self.rows("pragma quick_check")[0][0])
                 if found != "ok":
-                    raise DatabaseError(found)
+                    raise LedgerDamaged(self._said(found), hint=_RESTORE)
             schema.migrate(self._open, self.path.parent / "backups", now_ms)
         except LedgerError:
             self.close()
@@ -84,6 +81,26 @@ class Database:
         except DatabaseError as error:
             self.close()
             raise self._unusable(error) from error
+
+    def _require_place(self) -> None:
+        """See that a ledger can be where it should: a plain file, made where there never was one.
+
+        SQLite would begin anew in an empty file, and nobody would know that there was more.
+        """
+        try:
+            if wrong := database_files.out_of_place(self.path):
+                raise LedgerDamaged(f"the ledger cannot be used: {wrong}", hint=_RESTORE)
+            if database_files.is_empty(self.path) and schema.copies(self.path.parent / "backups"):
+                raise LedgerMissing(
+                    f"the ledger {self.path} is gone or empty, and there are backups of it",
+                    hint="`memoryd doctor --fix` puts the newest one in its place",
+                )
+            # Made here for its mode; an existing file keeps what it has.
+            make_database_file(self.path)
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger {self.path} cannot be opened: {error.strerror}", hint=_LOOK
+            ) from error
 
     def close(self) -> None:
         """Close this thread's connection; harmless when there is none."""
@@ -165,8 +182,14 @@ class Database:
 
     def _unusable(self, error: Exception) -> LedgerError:
         text = str(error)
-        hint = next((_HINTS[cause] for cause in _HINTS if cause in text), _RESTORE)
-        return LedgerError(f"the ledger {self.path} cannot be used: {clip(text, 200)}", hint=hint)
+        if "locked" in text:
+            return LedgerError(self._said(text), hint=_TRY_AGAIN)
+        if database_files.is_refusal(text):
+            return LedgerError(self._said(text), hint=_LOOK)
+        return LedgerDamaged(self._said(text), hint=_RESTORE)
+
+    def _said(self, text: str) -> str:
+        return f"the ledger {self.path} cannot be used: {clip(text, 200)}"
 
 
 @contextmanager
@@ -191,7 +214,7 @@ def _refuse_network_file_system(folder: Path) -> None:
     """SQLite's log needs shared memory, which network file systems do not give."""
     kind = _file_system(str(folder.resolve()))
     if kind in _NETWORK_FILE_SYSTEMS:
-        raise LedgerError(
+        raise LedgerNetworked(
             f"the home {folder} lies on a network file system ({kind})",
             hint="put it on a local disk: memoryd --home, or $MEMORYD_HOME",
         )

@@ -11,8 +11,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoryd.memory.errors import LedgerError
-from memoryd.memory.files import make_directory
+from memoryd.memory import last_ran
+from memoryd.memory.errors import LedgerNewer
+from memoryd.memory.files import FILE_MODE, make_directory, sync_directory, temporary_name
 
 if TYPE_CHECKING:
     from peewee import SqliteDatabase
@@ -244,13 +245,18 @@ create unique index daily_run_day on daily_run (name, day);
 MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 
 
+#: In the ledger's ``pragma application_id`` until it was told what the stores' histories know of
+#: (``recovering.py``): it is new, or older than the memory.
+TO_RECOVER = 0x6D656D31
+
+
 def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:
     """Bring the open ledger to the newest schema. Raises ``LedgerError`` for a newer one."""
     version = int(database.execute_sql("pragma user_version").fetchone()[0])
     if version > len(MIGRATIONS):
-        raise LedgerError(
+        raise LedgerNewer(
             f"the ledger has schema {version}, this memoryd knows {len(MIGRATIONS)}",
-            hint="upgrade memoryd, or use the version that last ran on this home",
+            hint=f"upgrade memoryd{last_ran.as_words(backups.parent)}; nothing was changed",
         )
     if version == len(MIGRATIONS):
         return
@@ -264,11 +270,37 @@ def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:
             for statement in MIGRATIONS[number].split(";"):
                 if statement.strip():
                     database.execute_sql(statement)
+            if not number:
+                database.execute_sql(f"pragma application_id = {TO_RECOVER}")
             database.execute_sql(f"pragma user_version = {number + 1}")
 
 
+def copies(backups: Path) -> list[Path]:
+    """The copies of the ledger that are there, the newest first by when they were made."""
+    found = [each for each in backups.glob("memoryd-*.sqlite") if each.is_file()]
+    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+
 def _back_up(database: SqliteDatabase, backups: Path, version: int, now_ms: int) -> None:
+    """A whole copy or none: one that was cut short must not stand among those that are."""
     make_directory(backups)
     copy = backups / f"memoryd-schema{version}-{now_ms}-{os.getpid()}.sqlite"
-    database.execute_sql("vacuum into ?", (str(copy),))
-    copy.chmod(0o600)
+    temporary = copy.with_name(temporary_name(copy.name))
+    try:
+        database.execute_sql("vacuum into ?", (str(temporary),))
+        keep_copy(temporary, copy)
+    except BaseException:  # passed on: no half copy stays
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def keep_copy(temporary: Path, copy: Path) -> None:
+    """Have a copy that was written under another name be on disk, the owner's, and found."""
+    temporary.chmod(FILE_MODE)
+    descriptor = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.replace(copy)
+    sync_directory(copy.parent)

@@ -7,11 +7,19 @@
     ├── UsageError                    the request names nothing that exists, or two things at once
     ├── ConfigError                   the configuration cannot be used (``run`` exits 78)
     ├── HomeError                     the home cannot be made, read or written
-    │   └── HomeLocked                another process holds the home's lock
+    │   ├── HomeLocked                another process holds the home's lock
+    │   ├── HomeForeign               it is another user's
+    │   └── HomeGone                  it went away under the daemon (``run`` exits 78)
     ├── IntegrationError              an agent's settings cannot be read or edited
     ├── ServiceError                  systemd or launchd refused, failed or is missing
     ├── LedgerError                   the ledger cannot be used
+    │   ├── LedgerDamaged             what stands in its place is no whole ledger
+    │   ├── LedgerMissing             there was one: its backups are there and it is not
+    │   ├── LedgerNewer               a newer memoryd wrote it
+    │   └── LedgerNetworked           its home lies on a network file system
     ├── HistoryError                  the session history cannot be used
+    │   ├── HistoryDamaged            what stands in its place is no whole session history
+    │   └── HistoryNewer              a newer memoryd wrote it
     ├── StoreError                    a store of markdown cannot be used
     │   ├── StoreBusy                 its writer lock is held elsewhere: snooze
     │   ├── StoreHeld                 a mass disappearance, held until a person decides
@@ -93,6 +101,18 @@ class HomeLocked(HomeError):
         self.pid = pid
 
 
+class HomeForeign(HomeError):
+    """The home belongs to another user: what we made in it would be none of theirs."""
+
+    code = "home.foreign"
+
+
+class HomeGone(HomeError):
+    """The home was removed, moved or replaced while a daemon worked it."""
+
+    code = "home.gone"
+
+
 class ServiceError(MemorydError):
     """The service file or the program that manages services (systemd, launchd) cannot be used."""
 
@@ -111,10 +131,46 @@ class LedgerError(MemorydError):
     code = "ledger.unusable"
 
 
+class LedgerDamaged(LedgerError):
+    """What stands in the ledger's place is no whole ledger."""
+
+    code = "ledger.damaged"
+
+
+class LedgerMissing(LedgerError):
+    """There was a ledger, as its backups say, and it is gone or empty."""
+
+    code = "ledger.missing"
+
+
+class LedgerNewer(LedgerError):
+    """A newer memoryd laid the ledger out."""
+
+    code = "ledger.newer"
+
+
+class LedgerNetworked(LedgerError):
+    """The ledger lies on a network file system, where SQLite's log cannot work."""
+
+    code = "home.network"
+
+
 class HistoryError(MemorydError):
     """The session history is damaged, from a newer version, or cannot be opened."""
 
     code = "history.unusable"
+
+
+class HistoryDamaged(HistoryError):
+    """What stands in the session history's place is no whole session history."""
+
+    code = "history.damaged"
+
+
+class HistoryNewer(HistoryError):
+    """A newer memoryd laid the session history out."""
+
+    code = "history.newer"
 
 
 class StoreError(MemorydError):

@@ -76,6 +76,11 @@ def make_database_file(path: Path) -> None:
 _TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
 
+def temporary_name(name: str) -> str:
+    """A name for what is to be ``name`` when it is whole; ``old_leftovers`` knows it again."""
+    return f".{name[:40]}.{secrets.token_hex(6)}.tmp"
+
+
 def write_atomic(
     path: Path, data: bytes, *, still: Still | None = None, mode: int = FILE_MODE
 ) -> bool:
@@ -86,7 +91,7 @@ def write_atomic(
     False comes back. Raises ``OSError``; then the old file still stands and no temporary file is
     left.
     """
-    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
+    temporary = path.with_name(temporary_name(path.name))
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         with os.fdopen(descriptor, "wb") as file:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoryd.memory.errors import HistoryError
+from memoryd.memory import database_files, last_ran
+from memoryd.memory.errors import HistoryDamaged, HistoryError, HistoryNewer
 from memoryd.memory.files import FILE_MODE, make_database_file, make_directory
 from memoryd.sessions import schema
 
@@ -34,7 +35,11 @@ _PRAGMAS = (
     # What the person has forgotten must not stay readable in free pages.
     ("secure_delete", 1),
 )
-_REBUILD = "move it away; it is built again from the transcripts that are still there"
+_REBUILD = (
+    "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name, and what the"
+    " transcripts still say is read again"
+)
+_LOOK = "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
 
 
 class Database:
@@ -57,15 +62,20 @@ class Database:
 
         try:
             make_directory(self.path.parent)
+            if wrong := database_files.out_of_place(self.path):
+                raise HistoryDamaged(f"the session history cannot be used: {wrong}", hint=_REBUILD)
             make_database_file(self.path)
             self.path.chmod(FILE_MODE)
         except OSError as error:
             raise HistoryError(
-                f"the session history {self.path} cannot be opened: {error.strerror}",
-                hint="check who owns it and that the disk has room",
+                f"the session history {self.path} cannot be opened: {error.strerror}", hint=_LOOK
             ) from error
-        name = str(self.path)
-        self._peewee = SqliteDatabase(name, pragmas=self._pragmas, timeout=BUSY_TIMEOUT_SECONDS)
+        self._peewee = SqliteDatabase(
+            database_files.address(self.path),
+            uri=True,
+            pragmas=self._pragmas,
+            timeout=BUSY_TIMEOUT_SECONDS,
+        )
         self._file = self._named_file()
         try:
             # A write lock only where there is something to write: a reader must not wait for those
@@ -135,19 +145,34 @@ class Database:
         try:
             yield
         except (sqlite3.Error, PeeweeException) as error:
-            busy = "locked" in str(error)
-            raise HistoryError(
-                f"the session history {self.path} cannot be used: {error}",
-                hint="another process holds it; try again" if busy else _REBUILD,
-            ) from error
+            raise self._unusable(str(error)) from error
+
+    def _unusable(self, text: str) -> HistoryError:
+        said = f"the session history {self.path} cannot be used: {text}"
+        if "locked" in text:
+            return HistoryError(said, hint="another process holds it; try again")
+        if database_files.is_refusal(text):
+            return HistoryError(said, hint=_LOOK)
+        if database_files.is_damage(text):
+            return HistoryDamaged(said, hint=_REBUILD)
+        return HistoryError(said, hint=_REBUILD)
+
+    def check(self) -> None:
+        """Run ``quick_check``, which reads the whole file. Raises ``HistoryError``."""
+        with self.reading() as cursor:
+            found = str(cursor.execute("pragma quick_check(1)").fetchone()[0])
+        if found != "ok":
+            said = f"the session history {self.path} is damaged: {found[:200]}"
+            raise HistoryDamaged(said, hint=_REBUILD)
 
     def _prepare_tables(self, cursor: sqlite3.Cursor) -> None:
         found = _version(cursor)
         if found > schema.SCHEMA_VERSION:
-            raise HistoryError(
+            known = last_ran.as_words(self.path.parent)
+            raise HistoryNewer(
                 f"the session history {self.path} was written by a newer memoryd "
                 f"(schema {found}, this one knows {schema.SCHEMA_VERSION})",
-                hint="upgrade memoryd; nothing was changed",
+                hint=f"upgrade memoryd{known}; nothing was changed",
             )
         for step in schema.MIGRATIONS[found:]:
             for statement in step:

@@ -14,7 +14,7 @@ from builders import MadeCandidate, claim, enqueue, open_ledger, record, request
 from memoryd.jobs import database
 from memoryd.jobs.database import Database
 from memoryd.jobs.ledger import Ledger
-from memoryd.memory.errors import LedgerError
+from memoryd.memory.errors import LedgerDamaged, LedgerError
 from memoryd.memory.testing import FakeClock
 
 FULL = 2
@@ -206,10 +206,10 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path, clock: FakeCl
     damage(tmp_path / "memoryd.sqlite")
 
     broken = Database(tmp_path / "memoryd.sqlite")
-    with pytest.raises(LedgerError, match="cannot be used") as raised:
+    with pytest.raises(LedgerDamaged, match="cannot be used") as raised:
         broken.open(0, check=True)
 
-    assert "backups/" in raised.value.hint
+    assert "`memoryd doctor --fix`" in raised.value.hint
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path, clock: FakeClock) -> None:
@@ -217,21 +217,84 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, clock: FakeClock)
     path = tmp_path / "memoryd.sqlite"
     path.write_bytes(b"my holiday pictures" * 1000)
 
-    with pytest.raises(LedgerError, match="not a database") as raised:
+    with pytest.raises(LedgerDamaged, match="not a database") as raised:
         open_ledger(tmp_path, clock)
 
-    assert "backups/" in raised.value.hint
+    assert "`memoryd doctor --fix`" in raised.value.hint
     assert path.read_bytes().startswith(b"my holiday")
 
 
-def test_a_path_that_cannot_be_opened_is_refused(tmp_path: Path, clock: FakeClock) -> None:
-    """A folder in its place, for one."""
-    (tmp_path / "memoryd.sqlite").mkdir()
+@pytest.mark.parametrize("name", ["memoryd.sqlite", "memoryd.sqlite-wal", "memoryd.sqlite-shm"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link that leads nowhere"])
+def test_what_is_no_file_in_its_place_is_refused(
+    tmp_path: Path, clock: FakeClock, name: str, kind: str
+) -> None:
+    """By name, at once, and it is left as it is."""
+    open_ledger(tmp_path, clock).close()
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "nowhere" / "x")
+    before = path.lstat().st_mode
 
-    with pytest.raises(LedgerError, match="cannot be opened") as raised:
+    with pytest.raises(LedgerDamaged, match=name) as raised:
         open_ledger(tmp_path, clock)
 
-    assert "owner and mode" in raised.value.hint
+    assert "`memoryd doctor --fix`" in raised.value.hint
+    assert path.lstat().st_mode == before
+
+
+def test_a_link_to_a_ledger_is_as_good_as_the_ledger(tmp_path: Path, clock: FakeClock) -> None:
+    """A person may have put it on another disk."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "memoryd.sqlite").symlink_to(tmp_path / "disk" / "ledger")
+
+    with pytest.raises(LedgerDamaged, match="leads nowhere"):
+        open_ledger(tmp_path, clock)
+    (tmp_path / "disk" / "ledger").touch()
+
+    assert enqueue(open_ledger(tmp_path, clock))
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.9])
+def test_a_ledger_that_was_cut_short_is_refused(
+    tmp_path: Path, clock: FakeClock, left: float
+) -> None:
+    """To half, or within a page; with nothing left of it, where there is a backup."""
+    ledger = open_ledger(tmp_path, clock)
+    enqueue(ledger)
+    (tmp_path / "backups").mkdir()
+    ledger.db.rows("vacuum into :to", to=str(tmp_path / "backups" / "memoryd-2026-01-05.sqlite"))
+    ledger.db.rows("pragma wal_checkpoint(truncate)")
+    ledger.close()
+    path = tmp_path / "memoryd.sqlite"
+    os.truncate(path, int(path.stat().st_size * left))
+
+    with pytest.raises(LedgerError) as raised:
+        Database(path).open(0, check=True)
+
+    assert raised.value.code == ("ledger.damaged" if left else "ledger.missing")
+    assert "`memoryd doctor --fix`" in raised.value.hint
+
+
+def test_a_connection_makes_no_file_where_the_ledger_was(ledger: Ledger, tmp_path: Path) -> None:
+    """A thread that comes late finds nothing, and nobody an empty ledger afterwards."""
+    path = tmp_path / "memoryd.sqlite"
+    path.rename(tmp_path / "elsewhere")
+
+    def late() -> None:
+        with pytest.raises(LedgerError, match="unable to open"):
+            ledger.db.rows("select 1")
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    thread.join()
+
+    assert not path.exists()
 
 
 def test_damage_found_later_is_an_error_of_ours(ledger: Ledger) -> None:
@@ -255,7 +318,7 @@ def test_a_folder_that_is_gone_is_an_error_of_ours(
             with ledger.db.writing():
                 pass
 
-    assert "owner and mode" in raised.value.hint
+    assert "who owns the home" in raised.value.hint
 
 
 def test_a_ledger_that_is_not_open_says_so(tmp_path: Path) -> None:

@@ -133,11 +133,11 @@ def test_an_envelope_that_is_not_taken_in_is_named(home: Home, clock: FakeClock)
     left.symlink_to(home.root / "nowhere" / "x")
     home.ledger.write_bytes(b"nonsense" * 1000)
     os.utime(left, (clock.now_ms() / 1000,) * 2, follow_symlinks=False)
-    assert [each.code for each in wrong(home, clock)] == ["ledger.unusable"]
+    assert [each.code for each in wrong(home, clock)] == ["ledger.damaged"]
 
     clock.advance(601)
 
-    assert [each.code for each in wrong(home, clock)] == ["ledger.unusable", "envelope.left"]
+    assert [each.code for each in wrong(home, clock)] == ["ledger.damaged", "envelope.left"]
 
 
 def test_an_unusable_configuration_is_named_problem_by_problem(
@@ -178,7 +178,7 @@ def test_a_damaged_ledger_is_named_once_and_hides_nothing_else(
     store = make_store(home)
     write_bytes(store, "user/broken.md", b"---\n")
 
-    assert [each.code for each in wrong(home, clock)] == ["ledger.unusable", "note.unreadable"]
+    assert [each.code for each in wrong(home, clock)] == ["ledger.damaged", "note.unreadable"]
 
 
 def test_a_store_whose_history_is_damaged_does_not_hide_the_others(

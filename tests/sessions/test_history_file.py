@@ -54,4 +54,4 @@ def test_a_directory_in_its_place_is_said(tmp_path: Path) -> None:
     with pytest.raises(HistoryError) as caught:
         Database(tmp_path / "sessions.sqlite").open()
 
-    assert "Is a directory" in caught.value.message
+    assert "is a folder" in caught.value.message

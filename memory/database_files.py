@@ -1,0 +1,103 @@
+"""What stands in the place of an SQLite database, seen before anything opens it.
+
+SQLite opens whatever it finds: an empty file becomes a new database, a pipe fails in words of its
+own. Looking first tells a person what is there, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+#: The files that belong to a database in WAL mode (sqlite.org/wal.html).
+COMPANIONS = ("-wal", "-shm")
+#: What SQLite says of a file that is not whole; the rest is about the system around it.
+_DAMAGE = (
+    "malformed",
+    "not a database",
+    "encrypted",
+    "no such table",
+    "no such column",
+    "no such index",
+    "corrupt",
+)
+#: What SQLite says where the disk, or the system's limits, refuse.
+_REFUSAL = ("is full", "disk I/O", "readonly", "unable to open")
+
+
+def out_of_place(path: Path) -> str:
+    """What is wrong with what stands at ``path`` and beside it, in words; empty: a file or nothing.
+
+    A link to a file is as good as the file. Raises ``OSError`` where it cannot be looked at.
+    """
+    if path.is_symlink() and not path.exists():
+        return f"{path} is a link that leads nowhere"
+    for each in (path, *companions(path)):
+        try:
+            mode = each.stat().st_mode if each == path else each.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            return f"{each} is {_named(mode)} where a file of a database should be"
+    return ""
+
+
+def companions(path: Path) -> tuple[Path, ...]:
+    """The names of the log and the shared memory of the database at ``path``."""
+    real = path.resolve()
+    return tuple(real.with_name(f"{real.name}{each}") for each in COMPANIONS)
+
+
+def is_empty(path: Path) -> bool:
+    """Whether no byte of a database is at ``path``. Raises ``OSError``."""
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def is_damage(text: str) -> bool:
+    """Whether what SQLite said means that the file itself is not whole."""
+    return any(words in text for words in _DAMAGE)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether what SQLite said means that the system refused: no room, no right, no descriptor."""
+    return any(words in text for words in _REFUSAL)
+
+
+def address(path: Path) -> str:
+    """The URI by which SQLite opens the database at ``path`` and makes none where none is."""
+    return f"file:{quote(os.fspath(path))}?mode=rw"
+
+
+def _named(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFLNK: "a link",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def put_aside(path: Path, now_ms: int) -> Iterator[tuple[Path, Path]]:
+    """Move the database at ``path`` and its companions aside; each old and new name.
+
+    They keep their content: ``NAME.damaged-<time>``, ``NAME.damaged-<time>-wal``. Whoever holds the
+    home's lock calls it. Raises ``OSError``.
+    """
+    aside = path.with_name(f"{path.name}.damaged-{now_ms}")
+    for each, to in (
+        (path, aside),
+        *(
+            (path.with_name(f"{path.name}{end}"), aside.with_name(f"{aside.name}{end}"))
+            for end in COMPANIONS
+        ),
+    ):
+        if os.path.lexists(each):
+            each.rename(to)
+            yield each, to
