@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ _RESTORE = (
     " newest backup in its place"
 )
 _LOOK = "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
+_TRY_LATER = "it is tried again tomorrow"
 _TRY_AGAIN = f"another program has held it for over {BUSY_TIMEOUT_SECONDS} s; try again"
 _NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs"}
@@ -71,9 +73,7 @@ class Database:
         )
         try:
             if check:
-                found = str(self.rows("pragma quick_check")[0][0])
-                if found != "ok":
-                    raise LedgerDamaged(self._said(found), hint=_RESTORE)
+                self.require_whole()
             schema.migrate(self._open, self.path.parent / "backups", now_ms)
         except LedgerError:
             self.close()
@@ -180,10 +180,33 @@ class Database:
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
+    def require_whole(self) -> None:
+        """Raise ``LedgerDamaged`` where ``quick_check`` finds a fault; it reads the whole file."""
+        found = str(self.rows("pragma quick_check(1)")[0][0])
+        if found != "ok":
+            raise LedgerDamaged(self._said(found), hint=_RESTORE)
+
+    def copy_into(self, path: Path, seconds: float) -> None:
+        """Write a copy of the whole ledger to ``path``, where nothing is; readers go on meanwhile.
+
+        Raises ``LedgerDamaged`` where there is no whole one, and ``LedgerError`` where it takes
+        longer than ``seconds`` or cannot be written.
+        """
+        ends = time.monotonic() + seconds
+        connection = self._connected()
+        connection.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
+        try:
+            self.require_whole()
+            self.rows("vacuum into :path", path=str(path))
+        finally:
+            connection.set_progress_handler(None, 0)
+
     def _unusable(self, error: Exception) -> LedgerError:
         text = str(error)
         if "locked" in text:
             return LedgerError(self._said(text), hint=_TRY_AGAIN)
+        if "interrupted" in text:
+            return LedgerError(self._said("it took too long"), hint=_TRY_LATER)
         if database_files.is_refusal(text):
             return LedgerError(self._said(text), hint=_LOOK)
         return LedgerDamaged(self._said(text), hint=_RESTORE)

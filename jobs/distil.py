@@ -24,6 +24,7 @@ from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import keep_nothing
 from memoryd.jobs.reading import read_slice, slice_of
 from memoryd.jobs.records import KeptCandidate, Rollout
+from memoryd.jobs.recovering import is_recovered
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
@@ -132,6 +133,11 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
         job.agent
     )
     _place_words(attempt)
+    seq = place.ledger.cursor(job.agent, job.session)
+    # With the session history lost as well, its messages get the numbers they had.
+    anew = is_recovered(place.ledger, job.agent, job.session) and (
+        place.history.progress(job.agent, job.session) is None
+    )
     try:
         found = ingest(
             place.history,
@@ -142,9 +148,11 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
             job.cutoff,
             resolver=lambda cwd: attempt.resolver.resolve(cwd).key,
             exclude=lambda cwd: off or _is_excluded(attempt, cwd),
-            seq_after=place.ledger.cursor(job.agent, job.session),
+            seq_after=0 if anew else seq,
             cwd=attempt.cwd,
         )
+        if anew:
+            place.history.number_after(job.agent, job.session, seq)
     except TranscriptGone:
         # What was ingested before it went can still be distilled.
         session = place.history.session(job.agent, job.session)

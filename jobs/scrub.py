@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 
+from memoryd.jobs.backups import renewed
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.errors import LedgerError
 from memoryd.memory.forget import told
@@ -82,6 +83,7 @@ def rewrite(ledger: Ledger) -> Iterator[str]:
     else:
         if busy:
             yield f"{ledger.db.path}-wal is in use: a restart empties it"
+        yield from renewed(ledger)
 
 
 def in_history(stores: Iterable[Store]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from memoryd.jobs.calls import Calls
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.schema import TO_RECOVER
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config
 from memoryd.memory.home import Home
@@ -36,11 +37,23 @@ class Workplace:
         self.history.close()
 
 
+def needs_recovery(ledger: Ledger) -> bool:
+    """Whether the ledger is new or was put back, and was not told what was done since."""
+    return int(ledger.db.rows("pragma application_id")[0][0]) == TO_RECOVER
+
+
 def open_ledger(home: Home, config: Config, clock: Clock, *, check: bool = False) -> Ledger:
-    """The ledger of ``home``, made where it is missing. Raises ``LedgerError``, ``HomeError``."""
+    """The ledger of ``home``, made where there never was one. One that is new, or was put back from
+    a copy, is told what the stores know. Raises ``LedgerError``, ``HomeError``.
+    """
     identity = home.prepare()
     ledger = Ledger(home.ledger, identity, clock, lease_seconds=config.queue.lease_seconds)
-    return ledger.open(check=check)
+    ledger.open(check=check)
+    if needs_recovery(ledger):
+        from memoryd.jobs.recovering import recover
+
+        recover(home, ledger, clock)
+    return ledger
 
 
 def open_workplace(

@@ -236,6 +236,12 @@ class History:
             rows = cursor.execute(f"{schema.SESSION} {which}", values).fetchall()
             return [_stored_session(cursor, row) for row in rows]
 
+    def forgotten(self) -> list[tuple[str, str]]:
+        """The sessions that a person had forgotten: agent and id."""
+        with self._database.reading() as cursor:
+            rows = cursor.execute(schema.FORGOTTEN).fetchall()
+        return [(str(agent), str(session)) for agent, session in rows]
+
     def active_since(self, since_ms: int, turns: int) -> dict[str, list[ActiveSession]]:
         """By project, the root sessions read after ``since_ms`` with ``turns`` runs in it.
 

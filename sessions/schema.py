@@ -491,3 +491,6 @@ PLACES = """
     select session.id, session.agent, session.session, place.cwd
     from place join session on session.id = place.session_id
 """
+
+#: The sessions no words of which may ever be kept.
+FORGOTTEN = "select agent, session from session where forgotten = 1 order by id"

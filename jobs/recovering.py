@@ -1,0 +1,131 @@
+"""What a ledger that is younger, or older, than the memory is told by what was not lost with it.
+
+A new ledger, and a copy of an older one, do not know what was done since. The stores' histories do:
+each slice that wrote something left a commit whose trailers name it. So the cursors go where the
+commits say they were, the plans that were applied are settled, and nothing is written twice. The
+session history says which sessions a person had forgotten. What was said and not yet distilled is
+found again by the sweep, and read from the cursor on.
+
+What only the ledger knew is lost since its copy was made: candidates in review, the attempts, the
+day's budget, sessions excluded by a kill switch. A slice that wrote nothing is read once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from memoryd.jobs import candidates
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.baseline import Baseline
+from memoryd.memory.clock import Clock
+from memoryd.memory.errors import HistoryError, MemorydError, StoreError
+from memoryd.memory.home import Home
+from memoryd.memory.log import logger
+from memoryd.memory.plan import Plan, SliceRange
+from memoryd.memory.store import Store
+
+_SLICE = re.compile(r"([^/ ]+)/(\S+) (\d{1,18})\.\.(\d{1,18})")
+#: The time 0 marks a cursor that was recovered, until a slice moves it.
+_RAISE = """
+insert into cursor (agent, session, seq, updated_at) values (:agent, :session, :seq, 0)
+on conflict (agent, session) do update set seq = excluded.seq, updated_at = 0
+    where cursor.seq < excluded.seq
+"""
+
+
+@dataclass
+class _Done:
+    """What the histories of the stores know: where each session's slices ended, and whose jobs."""
+
+    cursors: dict[tuple[str, str], int] = field(default_factory=dict)
+    jobs: set[str] = field(default_factory=set)
+    #: What could not be asked.
+    left: list[MemorydError] = field(default_factory=list)
+
+
+def recover(home: Home, ledger: Ledger, clock: Clock) -> None:
+    """Tell a ledger that is new or was put back what was done since.
+
+    A store whose history cannot be read is asked again at the next open. Raises ``LedgerError``.
+    """
+    done = _done(home)
+    forgotten = list(_forgotten(home, clock, done))
+    for agent, session in forgotten:
+        ledger.exclude(agent, session, "session.forgotten")
+    with ledger.db.writing(durable=True):
+        raised = sum(
+            ledger.db.change(_RAISE, agent=agent, session=session, seq=seq)
+            for (agent, session), seq in done.cursors.items()
+        )
+        settled = _settle_plans(ledger, done)
+        if not done.left:
+            ledger.db.rows("pragma application_id = 0")
+    for error in done.left:
+        logger().warning("ledger.recovering", code=error.code, reason=str(error))
+    if raised or settled or forgotten:
+        found = {"cursors": raised, "plans": settled, "forgotten": len(forgotten)}
+        logger().info("ledger.recovered", **found)
+
+
+def is_recovered(ledger: Ledger, agent: str, session: str) -> bool:
+    """Whether all that is known of the session's cursor is what the commits say."""
+    rows = ledger.db.rows(
+        "select 1 from cursor where agent = :agent and session = :session and updated_at = 0",
+        agent=agent,
+        session=session,
+    )
+    return bool(rows)
+
+
+def _done(home: Home) -> _Done:
+    done = _Done()
+    for store in Store.all(home):
+        baseline = Baseline(store)
+        try:
+            baseline.require_history()
+            commits = baseline.with_trailer("Memoryd-Job") if baseline.exists() else []
+        except StoreError as error:
+            done.left.append(error)
+            continue
+        for commit in commits:
+            done.jobs.update(commit.values("Memoryd-Job"))
+            for value in commit.values("Memoryd-Slice"):
+                if match := _SLICE.fullmatch(value):
+                    whose, last = (match[1], match[2]), int(match[4])
+                    done.cursors[whose] = max(last, done.cursors.get(whose, 0))
+    return done
+
+
+def _forgotten(home: Home, clock: Clock, done: _Done) -> Iterator[tuple[str, str]]:
+    from memoryd.sessions.history import History
+
+    if not home.session_history.exists():
+        return
+    try:
+        with History(home.session_history, clock) as history:
+            yield from history.forgotten()
+    except HistoryError as error:
+        done.left.append(error)
+
+
+def _settle_plans(ledger: Ledger, done: _Done) -> int:
+    """Clear the plans that were applied and advanced since: of slices that the cursor has passed,
+    and of stores whose job has its commit."""
+    settled = 0
+    for key, text in ledger.db.rows("select serial_key, plan from plan"):
+        plan = Plan.from_json(str(text))
+        if not _is_done(ledger, plan, done):
+            continue
+        ledger.db.change("delete from plan where serial_key = :key", key=key)
+        candidates.settle(ledger.db, plan.scope, {})
+        settled += 1
+    return settled
+
+
+def _is_done(ledger: Ledger, plan: Plan, done: _Done) -> bool:
+    part: SliceRange | None = plan.slice
+    if part is None:
+        return plan.job in done.jobs
+    return ledger.cursor(part.agent, part.session) >= part.last
