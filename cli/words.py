@@ -40,6 +40,7 @@ _CODES = {
     "job.merged": "another job took it over",
     "provider.unavailable": "the provider does not answer",
     "provider.limited": "the provider's limit is reached",
+    "provider.busy": "other calls are being made",
     "provider.permanent": "the provider refuses: key or model",
     "budget.spent": "today's budget is spent",
     "backfill.share-spent": "backfill's share of today is spent",

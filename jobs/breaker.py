@@ -1,6 +1,7 @@
 """Whom not to ask at the moment, for the whole queue: a breaker a provider.
 
-``open``: it did not answer; one job an interval may try again, the others wait at no cost.
+``open``: it did not answer, or answered with a limit; one job an interval, or when the limit lifts,
+may try again, the others wait at no cost.
 ``stopped``: asking cannot help (bad credentials, unknown model) until a person changes something.
 """
 
@@ -13,6 +14,7 @@ from memoryd.jobs import statements as sql
 from memoryd.jobs.database import Database
 from memoryd.jobs.job import check_code
 from memoryd.memory.clock import Clock
+from memoryd.memory.errors import ProviderLimited
 from memoryd.memory.text import clip
 
 DETAIL_CHARACTERS = 500
@@ -24,10 +26,15 @@ class Breaker:
 
     provider: str
     state: str
+    #: Times in a row that it was asked in vain.
     strikes: int
+    #: Wall ms before which nobody asks; 0 where it is stopped.
     until: int
+    #: A code: ``provider.unavailable``, ``provider.limited`` or ``provider.permanent``.
     reason: str
+    #: What it said, redacted and bounded.
     detail: str
+    #: Wall ms of the first time in vain.
     since: int
 
 
@@ -47,16 +54,19 @@ class Breakers:
         )
         return Breaker(*rows[0]) if rows else None
 
-    def trip(self, provider: str, reason: str, detail: str) -> int:
+    def trip(self, provider: str, reason: str, detail: str, lifts_ms: int = 0) -> int:
         """The provider did not answer: nobody asks it before the wall time that comes back.
 
-        15 s, doubling with each failure in a row up to 1 h. One that is stopped stays stopped.
+        15 s, doubling with each failure in a row up to 1 h; later where it said that a limit lifts
+        at ``lifts_ms``, but within a day, since its clock or ours may be wrong. One that is stopped
+        stays stopped.
         """
         now = self.clock.now_ms()
         with self.db.writing():
             known = self.of(provider)
             strikes = known.strikes + 1 if known else 1
-            until = now + _wait_ms(strikes - 1)
+            lifts_ms = min(lifts_ms, now + retry.LIMITED_MAX_SECONDS * 1000)
+            until = max(now + _wait_ms(strikes - 1), lifts_ms)
             if known is None or known.state == "open":
                 since = known.since if known else now
                 self._keep(Breaker(provider, "open", strikes, until, reason, detail, since))
@@ -75,6 +85,11 @@ class Breakers:
         clipped = replace(breaker, detail=clip(breaker.detail, DETAIL_CHARACTERS))
         self.db.change(sql.KEEP_BREAKER, **asdict(clipped))
 
+    def is_time(self, breaker: Breaker) -> bool:
+        """Whether somebody may ask again. Held for longer than we ever do: a clock stepped."""
+        now = self.clock.now_ms()
+        return breaker.until <= now or breaker.until > now + _longest_ms(breaker)
+
     def may_probe(self, breaker: Breaker) -> bool:
         """Whether this caller is the one that may ask again; only one an interval is told so."""
         now = self.clock.now_ms()
@@ -84,7 +99,7 @@ class Breakers:
                 provider=breaker.provider,
                 now=now,
                 next=now + _wait_ms(breaker.strikes),
-                horizon=now + retry.UNAVAILABLE_MAX_SECONDS * 1000,
+                horizon=now + _longest_ms(breaker),
             )
         return won > 0
 
@@ -94,6 +109,12 @@ class Breakers:
         with self.db.writing():
             self.db.change("delete from breaker where provider = :provider", provider=provider)
             return self.db.change(sql.WAKE, now=now)
+
+
+def _longest_ms(breaker: Breaker) -> int:
+    """The longest that nobody asks at all."""
+    limited = breaker.reason == ProviderLimited.code
+    return 1000 * (retry.LIMITED_MAX_SECONDS if limited else retry.UNAVAILABLE_MAX_SECONDS)
 
 
 def _wait_ms(times: int) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import (
     ProviderError,
@@ -21,6 +25,8 @@ from memoryd.memory.providers.base import Provider, Reply, Request
 STOPPED_WAIT_MS = 3600 * 1000
 #: How long a limit lasts that the provider gave no time for.
 LIMITED_WAIT_MS = 3600 * 1000
+#: A call is not begun with less time than this, or than it may take where that is less.
+LEAST_CALL_SECONDS = 60.0
 #: Characters of one token, on the low side, so that a reservation is never too small.
 CHARACTERS_A_TOKEN = 3
 
@@ -43,37 +49,77 @@ class Calls:
         self.share = share
         self._slots = threading.BoundedSemaphore(settings.max_concurrency)
 
-    def ask(self, job: Job | None, request: Request) -> Reply:
+    def ask(
+        self,
+        job: Job | None,
+        request: Request,
+        seconds_left: Callable[[], float] = lambda: math.inf,
+    ) -> Reply:
         """One answer. The call is booked before it is sent and settled after.
 
-        It is counted in the log of the attempt at ``job``; None for a call that no job makes.
-        Raises ``Snooze`` when the provider is away, limited, stopped or the budget is spent, and
+        It is counted in the log of the attempt at ``job``; None for a call that no job makes. It
+        ends within ``seconds_left()``, whatever ``request`` allows. Raises ``Snooze`` when the
+        provider is away, limited, stopped, the budget is spent or no time is left for a call, and
         ``BadAnswer`` when it answered with nothing usable.
         """
         if not self.provider.costs:
             return self.provider.complete(request)
-        with self._slots:
+        with self._slot(job, request, seconds_left) as bounded:
             broken = self._pass_breaker()
             try:
-                reply = self._send(request, job is not None and job.kind == "backfill")
-            except ProviderUnavailable as error:
-                detail = safe_detail(error.message)
-                until = self.ledger.breakers.trip(self.provider.name, error.code, detail)
-                raise Snooze(until, error.code, str(error)) from error
+                reply = self._send(bounded, job is not None and job.kind == "backfill")
+            except (ProviderUnavailable, ProviderLimited) as error:
+                raise Snooze(self._trip(error), error.code, str(error)) from error
             except ProviderPermanent as error:
                 detail = safe_detail(str(error))
                 self.ledger.breakers.stop(self.provider.name, error.code, detail)
                 raise self._stopped(detail) from error
-            except ProviderError as error:
-                self._close(broken)  # a refusal is an answer: it is not away
-                if not isinstance(error, ProviderLimited):
-                    raise
-                until = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
-                raise Snooze(until, error.code, str(error)) from error
+            except ProviderError:
+                self._close(broken)  # a bad answer is an answer: it is not away
+                raise
         self._close(broken)
         if job is not None:
             self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
+
+    def look(self) -> None:
+        """Raise ``Snooze`` where asking is known to be in vain: before any work is done for it."""
+        breaker = self.ledger.breakers.of(self.provider.name) if self.provider.costs else None
+        if breaker is not None and breaker.state == "stopped":
+            raise self._stopped(breaker.detail)
+        if breaker is not None and not self.ledger.breakers.is_time(breaker):
+            raise Snooze(breaker.until, breaker.reason, breaker.detail)
+
+    @contextmanager
+    def _slot(
+        self, job: Job | None, request: Request, seconds_left: Callable[[], float]
+    ) -> Iterator[Request]:
+        """One of the calls that may be made at once; ``request`` as it fits into the time left.
+
+        Raises ``Snooze`` where none gets free in time: waiting must not use up the slice.
+        """
+        spare = max(0.0, seconds_left() - request.timeout_seconds)
+        if not self._slots.acquire(timeout=min(spare, threading.TIMEOUT_MAX)):
+            raise self._busy(job, "all calls that may be made at once are being made")
+        try:
+            if not has_time(request, seconds_left()):
+                raise self._busy(job, "no time was left for a call in this slice")
+            limit = min(request.timeout_seconds, seconds_left())
+            yield replace(request, timeout_seconds=limit)
+        finally:
+            self._slots.release()
+
+    def _busy(self, job: Job | None, detail: str) -> Snooze:
+        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes if job else 0)
+        return Snooze(self.ledger.clock.now_ms() + wait * 1000, "provider.busy", detail)
+
+    def _trip(self, error: ProviderUnavailable | ProviderLimited) -> int:
+        """Hold the whole queue; until when, in wall ms."""
+        lifts = 0
+        if isinstance(error, ProviderLimited):
+            lifts = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
+        detail = safe_detail(error.message)
+        return self.ledger.breakers.trip(self.provider.name, error.code, detail, lifts)
 
     def _send(self, request: Request, backfill: bool) -> Reply:
         """Book the call, send it, and book what it really took. Raises ``Snooze``.
@@ -151,6 +197,11 @@ class Calls:
         if backfill:
             return Snooze(until, "backfill.share-spent", f"its share of today's {what} is spent")
         return Snooze(until, "budget.spent", f"today's {what} is spent")
+
+
+def has_time(request: Request, seconds_left: float) -> bool:
+    """Whether ``seconds_left`` are enough to begin the call at all."""
+    return seconds_left >= min(request.timeout_seconds, LEAST_CALL_SECONDS)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,13 @@ failed run saw is seen again by the next one. From the recorded plan on, no mode
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+from memoryd.jobs.calls import has_time
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
+from memoryd.jobs.reading import WRITING_SECONDS
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, by_person, take_in_edits
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory import prompt, seams
@@ -57,7 +62,7 @@ def consolidate(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
             place.ledger.complete(job, "consolidation.switched-off")
             return
         take_in_edits(place, [store.key])
-        material, found = propose(place, store, job)
+        material, found = propose(place, store, job, lambda: keeper.seconds_left(job))
         seams.reach("store.read")
         plan = _plan(job, place, material, found)
         place.ledger.record_plan(job, plan, found.candidates)
@@ -67,10 +72,16 @@ def consolidate(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     place.ledger.complete_store(job, done or why or "nothing.changed", empty=not done)
 
 
-def propose(place: Workplace, store: Store, job: Job | None) -> tuple[Material, Consolidated]:
+def propose(
+    place: Workplace,
+    store: Store,
+    job: Job | None,
+    seconds_left: Callable[[], float] = lambda: math.inf,
+) -> tuple[Material, Consolidated]:
     """What the store would become, decided on it as it is now; nothing is written.
 
-    ``job`` is whose call it is, None for a preview. Raises ``Snooze`` and ``ProviderError``.
+    ``job`` is whose call it is, None for a preview, and ``seconds_left`` how long it may still
+    take. Raises ``Snooze`` and ``ProviderError``.
     """
     planned = place.ledger.records.planned_contents
     tombstones = Tombstones.of(store)
@@ -85,7 +96,7 @@ def propose(place: Workplace, store: Store, job: Job | None) -> tuple[Material, 
     asks = place.calls.provider.consolidates and not material.idle
     found = decide(
         material,
-        _ask(place, material, job) if asks else None,
+        _ask(place, material, job, lambda: seconds_left() - WRITING_SECONDS) if asks else None,
         settings=place.config.curation,
         forgotten=lambda name, statement: tombstones.forgets(name, statement),
         new_id=lambda: uuid7(now),
@@ -102,14 +113,15 @@ def _sessions(place: Workplace, store: Store) -> list[tuple[str, str]]:
     return [(iso(each.last_active_ms)[:10], each.session) for each in active[:SESSIONS_NAMED]]
 
 
-def _ask(place: Workplace, material: Material, job: Job | None) -> Proposals:
+def _ask(
+    place: Workplace, material: Material, job: Job | None, seconds_left: Callable[[], float]
+) -> Proposals:
     """The provider's proposals; one corrective retry. Raises ``BadAnswer`` when it is no better."""
     asked = request(material, timeout_seconds=place.config.provider.timeout_seconds)
-    found = parse_proposals(place.calls.ask(job, asked).text)
-    if found.whole:
-        return found
-    problems = [item.detail for item in found.refused]
-    found = parse_proposals(place.calls.ask(job, prompt.corrective(asked, problems)).text)
+    found = parse_proposals(place.calls.ask(job, asked, seconds_left).text)
+    if not found.whole and has_time(asked, seconds_left()):
+        again = prompt.corrective(asked, [item.detail for item in found.refused])
+        found = parse_proposals(place.calls.ask(job, again, seconds_left).text)
     if not found.whole:
         raise BadAnswer(
             "the provider's answer holds no JSON object with merges, an episode or promotions",

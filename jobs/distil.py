@@ -315,6 +315,7 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
         first = ledger.cursor(job.agent, job.session) + 1
         ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
         return
+    attempt.place.calls.look()
     project = attempt.resolver.resolve(attempt.cwd).key
     chunks = slice_of(shown, project, attempt.place.clock.now_ms())
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]

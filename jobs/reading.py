@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from memoryd.jobs.calls import has_time
 from memoryd.jobs.control import Snooze
 from memoryd.jobs.job import Job
 from memoryd.jobs.stores import as_committed, by_person
@@ -128,6 +129,10 @@ def _ask_all(
     shown: list[ShownNote] = []
     corrected = False
     call_seconds = place.config.provider.timeout_seconds
+
+    def for_calls() -> float:
+        return seconds_left() - WRITING_SECONDS
+
     for chunk in chunks:
         # Time for a call, its correction, and the writing.
         if answers and seconds_left() < 2 * call_seconds + WRITING_SECONDS:
@@ -135,9 +140,11 @@ def _ask_all(
         notes = shelves.nearest(chunk)
         request = prompt.build(chunk, notes, timeout_seconds=call_seconds)
         try:
-            answer = parse_answer(place.calls.ask(job, request).text)
+            answer = parse_answer(place.calls.ask(job, request, for_calls).text)
             if not answer.whole:
-                answer, corrected = _ask_again(job, place, request, answer, corrected), True
+                spent = corrected or not has_time(request, for_calls())
+                answer = _ask_again(job, place, request, answer, None if spent else for_calls)
+                corrected = True
         except (Snooze, ProviderError) as error:
             if not answers:
                 raise
@@ -148,12 +155,19 @@ def _ask_all(
 
 
 def _ask_again(
-    job: Job, place: Workplace, request: Request, bad: Answer, corrected: bool
+    job: Job,
+    place: Workplace,
+    request: Request,
+    bad: Answer,
+    seconds_left: Callable[[], float] | None,
 ) -> Answer:
-    """One corrective retry a slice. Raises ``BadAnswer`` when that is spent or no better."""
-    problems = [item.detail for item in bad.refused]
-    if not corrected:
-        answer = parse_answer(place.calls.ask(job, prompt.corrective(request, problems)).text)
+    """One corrective retry a slice. Raises ``BadAnswer`` when that is spent or no better.
+
+    ``seconds_left`` is None where it is spent, or no time is left for it.
+    """
+    if seconds_left is not None:
+        again = prompt.corrective(request, [item.detail for item in bad.refused])
+        answer = parse_answer(place.calls.ask(job, again, seconds_left).text)
         if answer.whole:
             return answer
     raise BadAnswer(

@@ -255,8 +255,8 @@ where id = :id and status in ('failed', 'cancelled')
 #: Wakes the jobs that wait for a provider; guard: pending with such a reason.
 WAKE = """
 update job set run_at = :now, updated_at = :now
-where status = 'pending' and wait_reason in ('provider.unavailable', 'provider.permanent')
-    and run_at > :now
+where status = 'pending' and run_at > :now and wait_reason in
+    ('provider.unavailable', 'provider.limited', 'provider.permanent', 'provider.busy')
 """
 
 #: Wakes the jobs that wait for one reason; guard: pending with it.

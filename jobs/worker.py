@@ -118,6 +118,11 @@ class Worker:
         except LeaseLost:
             logger().info("lease.lost")
             return "lost"
+        except MemorydError:
+            raise  # the ledger itself cannot be used
+        except Exception as again:  # noqa: BLE001 - what cannot be told is counted all the same
+            logger().error("attempt.untold", error=type(again).__name__)
+            return _fail(job, place, "attempt.error", type(error).__name__)
 
 
 def _settle_error(job: Job, place: Workplace, error: Exception) -> str:
@@ -135,8 +140,13 @@ def _settle_error(job: Job, place: Workplace, error: Exception) -> str:
     detail = str(error) if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
     if not isinstance(error, MemorydError):
         logger().exception("attempt.error")
+    return _fail(job, place, code, safe_detail(detail))
+
+
+def _fail(job: Job, place: Workplace, code: str, detail: str) -> str:
+    """Count a failure; the ending as a word. Raises ``LeaseLost``."""
     base = place.config.queue.retry_base_seconds
-    status = place.ledger.fail(job, code, safe_detail(detail), base_seconds=base)
+    status = place.ledger.fail(job, code, detail, base_seconds=base)
     return "failed" if status == "failed" else "retrying"
 
 

@@ -37,7 +37,7 @@ TOPS = {
     "daemon/stores.py": 1,
     "daemon/watcher.py": 1,
     "jobs/keeper.py": 1,
-    "jobs/worker.py": 1,
+    "jobs/worker.py": 2,
     "memory/providers/remote.py": 1,
 }
 

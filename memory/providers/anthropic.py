@@ -10,7 +10,8 @@ from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent
 from memoryd.memory.providers.base import Reply, Request
 from memoryd.memory.providers.keys import read_key
-from memoryd.memory.providers.remote import ask, within
+from memoryd.memory.providers.remote import ask, load_sdk, tokens, within
+from memoryd.memory.providers.wire import HEADERS, http_client
 
 
 class AnthropicProvider:
@@ -31,14 +32,15 @@ class AnthropicProvider:
         """Answer one request; see ``Provider`` for what it raises."""
         if not self._settings.model:
             raise ProviderPermanent("no model is configured", hint="set provider.model")
-        import anthropic
-
+        anthropic = load_sdk("anthropic")
         key = read_key(self._settings, self._environ, "ANTHROPIC_API_KEY")
         client = anthropic.Anthropic(
             api_key=key or "none",
             base_url=self._settings.base_url or None,
             max_retries=0,
             timeout=request.timeout_seconds,
+            default_headers=HEADERS,
+            http_client=http_client(anthropic, request.timeout_seconds),
         )
 
         def call() -> Reply:
@@ -68,6 +70,6 @@ def _reply(message: Any) -> Reply:
     usage = getattr(message, "usage", None)
     return Reply(
         text=text,
-        input_tokens=int(getattr(usage, "input_tokens", 0) or 0),
-        output_tokens=int(getattr(usage, "output_tokens", 0) or 0),
+        input_tokens=tokens(getattr(usage, "input_tokens", 0)),
+        output_tokens=tokens(getattr(usage, "output_tokens", 0)),
     )

@@ -91,10 +91,12 @@ def _check(talk: _Talk, code: int | None, limit: float) -> None:
         raise ProviderUnavailable(f"the command did not end within {limit:g} s")
     if code != 0:
         said = redact(talk.err.decode("utf-8", "replace"))[0]
-        # It did not answer badly, it did not answer: logged out, offline, killed.
+        # It did not answer badly, it did not answer: logged out, offline, killed. One that leaves
+        # by itself without a word of an answer was not at work: nothing was spent.
         raise ProviderUnavailable(
             f"the command ended with {code}: {clip(fold(said), _DETAIL_CHARACTERS)}",
             hint="run it by hand with a prompt on standard input",
+            free=code > 0 and not talk.out.strip(),
         )
 
 

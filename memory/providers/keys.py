@@ -26,7 +26,7 @@ def read_key(settings: ProviderSettings, environ: Mapping[str, str], usual: str)
                 f"the environment variable {settings.api_key_env} holds no key",
                 hint="set it for the service too, or name a 0600 file in provider.api_key_file",
             )
-        return value
+        return _sendable(value, settings.api_key_env)
     if settings.api_key_file:
         return _from_file(Path(settings.api_key_file).expanduser())
     value = environ.get(usual, "").strip()
@@ -34,6 +34,16 @@ def read_key(settings: ProviderSettings, environ: Mapping[str, str], usual: str)
         raise ProviderPermanent(
             f"no key for the provider: {usual} is not set",
             hint="set provider.api_key_env or provider.api_key_file",
+        )
+    return _sendable(value, usual)
+
+
+def _sendable(value: str, place: str) -> str:
+    """``value`` where a header can hold it; else ``ProviderPermanent`` that names ``place``."""
+    if value and not (value.isascii() and value.isprintable() and len(value.split()) == 1):
+        raise ProviderPermanent(
+            f"what {place} holds is no key: a key is one word of plain characters",
+            hint=f"set {place} again, without quotes or line breaks in it",
         )
     return value
 
@@ -59,4 +69,4 @@ def _from_file(path: Path) -> str:
         raise ProviderPermanent(
             f"the key file {path} does not hold one key", hint="put the key alone in it"
         )
-    return value
+    return _sendable(value, str(path))

@@ -10,7 +10,8 @@ from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent
 from memoryd.memory.providers.base import Reply, Request
 from memoryd.memory.providers.keys import read_key
-from memoryd.memory.providers.remote import ask, status_error, within
+from memoryd.memory.providers.remote import ask, load_sdk, status_error, tokens, within
+from memoryd.memory.providers.wire import HEADERS, http_client
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -38,14 +39,15 @@ class OpenAIProvider:
         """Answer one request; see ``Provider`` for what it raises."""
         if not self._settings.model:
             raise ProviderPermanent("no model is configured", hint="set provider.model")
-        import openai
-
+        openai = load_sdk("openai")
         key = read_key(self._settings, self._environ, "OPENAI_API_KEY")
         client = openai.OpenAI(
             api_key=key or "none",
             base_url=self._settings.base_url or None,
             max_retries=0,
             timeout=request.timeout_seconds,
+            default_headers=HEADERS,
+            http_client=http_client(openai, request.timeout_seconds),
         )
         with client:
             return within(
@@ -94,6 +96,6 @@ def _reply(completion: Any) -> Reply:
     usage = getattr(completion, "usage", None)
     return Reply(
         text=text,
-        input_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
-        output_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
+        input_tokens=tokens(getattr(usage, "prompt_tokens", 0)),
+        output_tokens=tokens(getattr(usage, "completion_tokens", 0)),
     )

@@ -139,16 +139,50 @@ def test_a_limit_a_month_away_is_looked_at_again_within_a_day(
     assert job.run_at == clock.now_ms() + DAY * 1000
 
 
-def test_a_limit_is_an_answer_and_closes_the_breaker(tmp_path: Path, clock: FakeClock) -> None:
-    """The provider came back with a limit: it is not away any more."""
-    script = [ProviderUnavailable("no connection"), ProviderLimited("429")]
+def test_a_limit_holds_the_whole_queue_until_it_lifts(tmp_path: Path, clock: FakeClock) -> None:
+    """One job met it; those that come meanwhile wait with it, and then all are read."""
+    lifts = clock.now_ms() + 7 * 60_000
+    script = [ProviderLimited("429: slow down", until_ms=lifts), NOTHING]
     world = World(tmp_path, clock, script)
-    world.finalize(world.transcript().user(SAID))
+    first = world.finalize(world.transcript().user(SAID))
+    clock.advance(60)
+    others = [world.finalize(world.transcript(f"s{n}").user(SAID)) for n in range(2, 6)]
 
-    clock.advance(15)
+    assert len(world.model.requests) == 1
+    rows = [world.job(job) for job in (first, *others)]
+    assert {(row.wait_reason, row.run_at, row.failures) for row in rows} == {
+        ("provider.limited", lifts, 0)
+    }
+    breaker = world.ledger.breakers.of("scripted")
+    assert breaker is not None
+    assert (breaker.state, breaker.reason, breaker.until) == ("open", "provider.limited", lifts)
+    assert breaker.detail == "429: slow down"
+
+    clock.advance(6 * 60)
     world.work()
 
+    assert {world.job(job).status for job in (first, *others)} == {"completed"}
+    assert len(world.model.requests) == 6
     assert world.ledger.breakers.of("scripted") is None
+
+
+@pytest.mark.parametrize("wait_ms", [-60_000, 0, 20])
+def test_a_limit_that_lifts_at_once_is_no_reason_to_ask_at_once(
+    tmp_path: Path, clock: FakeClock, wait_ms: int
+) -> None:
+    """Asked again and again without a pause it would never lift."""
+    script = [ProviderLimited("429", until_ms=clock.now_ms() + wait_ms)]
+    world = World(tmp_path, clock, script)
+    job = world.enqueue(world.transcript().user(SAID)).job
+    waits = []
+
+    for _ in range(4):
+        world.work()
+        waits.append((world.job(job).run_at - clock.now_ms()) // 1000)
+        clock.advance(waits[-1])
+
+    assert waits == [15, 30, 60, 120]
+    assert len(world.model.requests) == 4
 
 
 def test_bad_credentials_stop_the_queue_until_a_person_resumes(

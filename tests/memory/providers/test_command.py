@@ -124,9 +124,25 @@ def test_a_failure_is_a_provider_that_is_away_with_its_last_words_redacted() -> 
     with pytest.raises(ProviderUnavailable, match="ended with 3") as caught:
         _ask(*_python(code))
 
-    assert not caught.value.free
     assert token not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("code", "free"),
+    [
+        ("import sys; sys.stdin.read(); sys.exit('please log in')", True),
+        ("import sys; print('half an answer'); sys.exit(1)", False),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", False),
+    ],
+    ids=["logged out", "half an answer", "killed at work"],
+)
+def test_a_program_that_gives_up_without_a_word_has_spent_nothing(code: str, free: bool) -> None:
+    """Logged out for a week it would else use up each day's tokens; at work it may have spent."""
+    with pytest.raises(ProviderUnavailable) as caught:
+        _ask(*_python(code))
+
+    assert caught.value.free is free
 
 
 @pytest.mark.parametrize("command", [(), ("/nowhere/at/all",), ("/",), ("bad\0name",)])
