@@ -11,7 +11,7 @@ from memoryd.memory.errors import BadAnswer, ProviderPermanent
 from memoryd.memory.providers.base import Reply, Request
 from memoryd.memory.providers.keys import read_key
 from memoryd.memory.providers.remote import ask, load_sdk, tokens, within
-from memoryd.memory.providers.wire import HEADERS, http_client
+from memoryd.memory.providers.wire import HEADERS, http_client, timeouts
 
 
 class AnthropicProvider:
@@ -38,7 +38,7 @@ class AnthropicProvider:
             api_key=key or "none",
             base_url=self._settings.base_url or None,
             max_retries=0,
-            timeout=request.timeout_seconds,
+            timeout=timeouts(anthropic, request.timeout_seconds),
             default_headers=HEADERS,
             http_client=http_client(anthropic, request.timeout_seconds),
         )

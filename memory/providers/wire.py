@@ -19,8 +19,19 @@ from memoryd.memory.text import clip, fold
 
 #: More than any answer to our questions: a few thousand tokens, and what a server says about them.
 ANSWER_BYTES = 4 << 20
+#: How much of a call's time connecting may take.
+_CONNECTING = 0.75
 #: Sent with each call. What is not compressed cannot unpack to gigabytes.
 HEADERS = {"Accept-Encoding": "identity"}
+
+
+def timeouts(sdk: ModuleType, seconds: float) -> Any:
+    """The SDK's limits of each step of a call of ``seconds``.
+
+    A connection that is not made in most of them never is: said before the call as a whole is given
+    up, so that it is known that nothing was sent.
+    """
+    return sdk.Timeout(seconds, connect=seconds * _CONNECTING)
 
 
 def http_client(sdk: ModuleType, seconds: float) -> Any:
