@@ -4,8 +4,10 @@ An agent waits for this process, so it imports only what every Python has loaded
 parts of ``json`` and ``signal``: the public ones pull in ``re`` and ``enum`` and double the
 start-up. It never opens the ledger and never talks to the daemon: the new file is the ring.
 
-Whatever happens it prints nothing and exits 0 within 300 ms. A failure leaves one line, without a
-word of the input, in ``logs/hook-errors.log`` of the home, if that can be written.
+Whatever stands still, it prints nothing and exits 0 within 300 ms. Waiting for a turn on a busy
+processor is no standing still: an empty Python waits as long, and the event would be lost for
+nothing. At the deadline what was read is left unsynced rather than dropped. A failure leaves one
+line, without a word of the input, in ``logs/hook-errors.log`` of the home, if that can be written.
 
 The event ``prompt`` is another thing: ``hook_prompt.py`` asks the daemon what belongs into the
 prompt and prints that; it leaves no envelope, and being late is no failure.
@@ -49,9 +51,12 @@ SWITCHES = (
     "MEMORYD_OWN_CALL",  # the session is the answer to a question of ours
 )
 
-#: The first alarm leaves a trace, the second leaves at once; both within 300 ms of the start.
+#: After standing still or working for so long it leaves what it has read; so much later it leaves
+#: at once, which is within 300 ms of the start.
 DEADLINE_SECONDS = 0.24
 GRACE_SECONDS = 0.03
+#: Where Linux says how long this process has waited for a processor, in ns: the second number.
+SCHEDULED = "/proc/self/schedstat"
 INPUT_BYTES = 4 << 20
 BLOCK_BYTES = 64 << 10
 #: How far back the end of the last whole line is looked for before the cutoff is left open.
@@ -73,11 +78,19 @@ class Refused(Exception):
 class _Guard:
     """What the alarm has to know: where we are, and whether it has rung before."""
 
+    #: When it was armed, on the monotonic clock, and what ``_queued`` said then; seconds.
+    armed = 0.0
+    queued = 0.0
+    #: What is to be left, once the agent has said it all; None again when it is left.
+    content: "dict[str, object] | None" = None
+    #: The file it is being written to, its name in the end, and whether it holds every byte.
     temporary = ""
+    path = ""
+    whole = False
     label = "- -"
     rung = False
-    #: Whether being late is worth a line.
-    traces = True
+    #: Whether it leaves an envelope, and so being late is worth a line.
+    keeps = True
 
 
 def main() -> "NoReturn":
@@ -111,11 +124,14 @@ def run(arguments: list[str]) -> str:
     if event == PROMPT:
         _prompt(agent, data)
         return ""
-    return write(home(), envelope(agent, event, said))
+    content = envelope(agent, event, said)
+    _Guard.content = content
+    content["cutoff"] = last_line_end(str(content["transcript"])) if content["transcript"] else None
+    return write(home(), content)
 
 
 def _prompt(agent: str, data: bytes) -> None:
-    _Guard.traces = False
+    _Guard.keeps = False
     if not any(_is_on(os.environ.get(name, "")) for name in NO_RECALL):
         from memoryd.cli import hook_prompt
 
@@ -128,21 +144,60 @@ def _arm() -> None:
         _signal.signal(number, _signal.SIG_IGN)
     _signal.signal(_signal.SIGALRM, _late)
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGALRM,))
+    _Guard.armed, _Guard.queued = time.monotonic(), _queued()
     _signal.setitimer(_signal.ITIMER_REAL, DEADLINE_SECONDS, GRACE_SECONDS)
 
 
+def _queued() -> float:
+    """Seconds this process could run and was not let to; 0 where the system does not say."""
+    try:
+        descriptor = os.open(SCHEDULED, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0.0
+    try:
+        return int(os.read(descriptor, 100).split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    finally:
+        os.close(descriptor)
+
+
+def _seconds() -> float:
+    """How long it has worked or stood still since it was armed.
+
+    A prompt is waited for by a person: there a busy processor counts too.
+    """
+    passed = time.monotonic() - _Guard.armed
+    return passed - (_queued() - _Guard.queued) if _Guard.keeps else passed
+
+
 def _late(_number: int, _frame: object) -> None:
+    """The alarm, again and again once the deadline has passed on the clock."""
+    if _seconds() < DEADLINE_SECONDS + GRACE_SECONDS * _Guard.rung:
+        return
     try:
         if not _Guard.rung:
             _Guard.rung = True
-            if _Guard.traces:
-                _trace("deadline")
-            if _Guard.temporary:
-                os.unlink(_Guard.temporary)
+            _leave_unsynced()
     except OSError:
-        pass  # nothing is left to do for a file that cannot be removed
+        pass  # nothing is left to do for a file that can neither be finished nor removed
     finally:
         os._exit(0)
+
+
+def _leave_unsynced() -> None:
+    """Put what was read where it counts without waiting for the disk; a trace says so."""
+    if _Guard.content is None:
+        if _Guard.keeps and not _Guard.path:
+            _trace("deadline")
+        return
+    if _Guard.whole:
+        os.rename(_Guard.temporary, _Guard.path)
+    else:
+        if _Guard.temporary and os.path.lexists(_Guard.temporary):
+            os.unlink(_Guard.temporary)
+        write(home(), _Guard.content, durable=False)
+    _trace("deadline.unsynced")
 
 
 # ---------------------------------------------------------------- what the agent says
@@ -201,6 +256,8 @@ def _scanner() -> "Callable[[str, int], tuple[object, int]]":
 def envelope(agent: str, event: str, said: dict[str, object]) -> dict[str, object]:
     """The envelope for what the agent ``said``: six of its keys, typed and bounded, no others.
 
+    Its cutoff is still open: that is read from the disk, which may take its time.
+
     Cursor calls the session a conversation and the directory a workspace's root. Raises ``Refused``
     for a sub-agent's event (it names its parent's session), for a background agent's, and where no
     usable session id is given or can be read off the transcript's name.
@@ -219,7 +276,7 @@ def envelope(agent: str, event: str, said: dict[str, object]) -> dict[str, objec
         "transcript": transcript,
         "cwd": cwd,
         "reason": _code(said.get("reason")) or _code(said.get("trigger")),
-        "cutoff": last_line_end(transcript) if transcript else None,
+        "cutoff": None,
         "time_ms": time.time_ns() // 1_000_000,
         "switches": [name for name in SWITCHES if _is_on(os.environ.get(name, ""))],
     }
@@ -328,8 +385,8 @@ def home() -> str:
     return os.path.abspath(os.path.expanduser(os.environ.get("MEMORYD_HOME") or "~/.memoryd"))
 
 
-def write(root: str, content: dict[str, object]) -> str:
-    """Make ``content`` one durable file in the inbox under ``root``; its path comes back.
+def write(root: str, content: dict[str, object], *, durable: bool = True) -> str:
+    """Make ``content`` one file in the inbox under ``root``, on the disk; its path comes back.
 
     Raises ``OSError``; then no temporary file is left.
     """
@@ -337,20 +394,22 @@ def write(root: str, content: dict[str, object]) -> str:
     name = f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}.json"
     temporary, path = os.path.join(inbox, f".{name}.tmp"), os.path.join(inbox, name)
     data = (_dump(content) + "\n").encode("ascii")
-    _Guard.temporary = temporary
+    _Guard.whole = False
+    _Guard.temporary, _Guard.path = temporary, path
     try:
-        _write_new(temporary, data)
+        _write_new(temporary, data, durable)
         os.rename(temporary, path)
     except BaseException:  # passed on: no half-written envelope stays
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
-    _Guard.temporary = ""
-    _sync(inbox)
+    _Guard.content = None
+    if durable:
+        _sync(inbox)
     return path
 
 
-def _write_new(path: str, data: bytes) -> None:
+def _write_new(path: str, data: bytes, durable: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o600)
@@ -360,7 +419,9 @@ def _write_new(path: str, data: bytes) -> None:
     try:
         while data:
             data = data[os.write(descriptor, data) :]
-        os.fsync(descriptor)
+        _Guard.whole = True
+        if durable:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -16,7 +16,7 @@ from memoryd.memory.text import clip
 #: How far back failures of hooks are told.
 RECENT_MS = 24 * 3600 * 1000
 #: What hooks write down that is as it should be.
-_NO_FAILURES = (" event.subagent", " event.background")
+_NO_FAILURES = (" event.subagent", " event.background", " deadline.unsynced")
 
 
 def hooks(look: Look) -> Iterator[Finding]:

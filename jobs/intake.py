@@ -1,13 +1,15 @@
 """From envelopes to rows: the first half of a finished session's way.
 
-Each envelope becomes its rows in one durable transaction and is unlinked only after. A crash in
-between leaves both: the idempotency key stops a second job. What cannot be read goes to
-``inbox/bad/`` for a person to look at; nothing is deleted unread.
+Envelopes become rows a few at a time, each few in one durable transaction, and are unlinked only
+after. A crash in between leaves both: the idempotency key stops a second job. What cannot be read
+goes to ``inbox/bad/`` for a person to look at; nothing is deleted unread. What a hook wrote and was
+killed before it could give it its name is taken in too, once no hook can be at it any more.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,13 @@ from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.envelope import Envelope
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory import own_calls, seams
-from memoryd.memory.errors import BadEnvelope, TranscriptBusy, TranscriptError, UsageError
+from memoryd.memory.errors import (
+    BadEnvelope,
+    MemorydError,
+    TranscriptBusy,
+    TranscriptError,
+    UsageError,
+)
 from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
@@ -34,8 +42,16 @@ _EVENTS = {
 #: Switches of the agent's environment under which a session is never distilled.
 _KILL_SWITCHES = frozenset({"MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"})
 
+#: Envelopes that share a transaction: a thousand at once are not a thousand syncs, and whoever
+#: waits for the write lock waits for milliseconds.
+BATCH = 50
+#: A hook is done within a second; one that left its file unnamed for so long was killed.
+UNNAMED_MS = 60_000
+
 #: Of a file that is no envelope, what is kept where it holds a secret.
 _LOOKED_AT_BYTES = envelopes.SIZE_LIMIT_BYTES
+#: The file a hook writes before it has its name (``cli/hook.py``).
+_UNNAMED = re.compile(r"\.\d+-\d+-[0-9a-f]{8}\.json\.tmp")
 
 #: Finds a session's transcript where the hook was told none: (agent, session) -> path or None.
 FindTranscript = Callable[[str, str], Path | None]
@@ -51,37 +67,83 @@ class Taken:
     excluded: int
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What one envelope asks for, with all that had to be looked up for it."""
+
+    path: Path
+    envelope: Envelope
+    #: Why the session is never to be distilled; then the rest is of no interest.
+    excluded: str
+    transcript: str = ""
+    cutoff: int = 0
+
+
 def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
     """Turn every envelope in the inbox into rows, oldest first.
 
     ``find`` is asked only where an envelope names no transcript. Raises ``OSError`` when the inbox
     itself cannot be read.
     """
-    total = created = bad = excluded = 0
-    for path in _waiting(home.inbox):
-        total += 1
+    _name_unnamed(home.inbox, ledger.clock.now_ms() - UNNAMED_MS)
+    waiting = _waiting(home.inbox)
+    created = bad = excluded = 0
+    for first in range(0, len(waiting), BATCH):
+        some = waiting[first : first + BATCH]
+        # Transcripts are looked at before the write lock is taken.
+        asked, unreadable = _read(some, find)
+        made, refused = _insert(ledger, asked)
+        seams.reach("envelope.inserted")
+        for each in asked:
+            if each.path not in refused:
+                each.path.unlink(missing_ok=True)
+        for path in (*unreadable, *refused):
+            _set_aside(path)
+        created += made
+        bad += len(unreadable) + len(refused)
+        excluded += sum(1 for each in asked if each.excluded)
+    return Taken(len(waiting), created, bad, excluded)
+
+
+def _read(paths: list[Path], find: FindTranscript) -> tuple[list[_Asked], list[Path]]:
+    """What the envelopes ask for, and those that are none; what has to wait is in neither."""
+    asked, bad = [], []
+    for path in paths:
         try:
-            envelope = envelopes.read(path)
-            if code := _excluded(envelope):
-                ledger.exclude(envelope.agent, envelope.session, code)
-                excluded += 1
-            else:
-                created += _insert(envelope, ledger, find)
+            asked.append(_look_up(path, find))
         except FileNotFoundError:
             continue  # another process took it in
         except (BadEnvelope, UsageError) as error:
-            logger().warning("envelope.unreadable", file=path.name, reason=error.code)
-            _set_aside(path)
-            bad += 1
-            continue
+            _tell_unreadable(path, error)
+            bad.append(path)
         except (OSError, TranscriptBusy) as error:
             # It may be fine another time, and the others must not wait for it.
             reason = error.strerror if isinstance(error, OSError) else error.code
             logger().warning("envelope.left", file=path.name, reason=reason)
-            continue
-        seams.reach("envelope.inserted")
-        path.unlink(missing_ok=True)
-    return Taken(total, created, bad, excluded)
+    return asked, bad
+
+
+def _tell_unreadable(path: Path, error: MemorydError) -> None:
+    logger().warning("envelope.unreadable", file=path.name, reason=error.code)
+
+
+def _name_unnamed(inbox: Path, before_ms: int) -> None:
+    """Give a whole envelope the name that its hook had no time to give; half a one is removed."""
+    try:
+        left = [each for each in inbox.iterdir() if _UNNAMED.fullmatch(each.name)]
+    except FileNotFoundError:
+        return
+    for path in left:
+        with contextlib.suppress(OSError):  # another process, or its hook after all, was faster
+            if path.lstat().st_mtime_ns // 1_000_000 >= before_ms:
+                continue
+            try:
+                envelopes.read(path)
+            except BadEnvelope as error:
+                _tell_unreadable(path, error)
+                path.unlink()
+                continue
+            path.replace(inbox / path.name[1 : -len(".tmp")])
 
 
 def _excluded(envelope: Envelope) -> str:
@@ -101,24 +163,51 @@ def _waiting(inbox: Path) -> list[Path]:
     return sorted(found, key=lambda path: (len(path.name.split("-")[0]), path.name))
 
 
-def _insert(envelope: Envelope, ledger: Ledger, find: FindTranscript) -> int:
-    """Enqueue what the envelope asks for; 1 when that made a job."""
+def _look_up(path: Path, find: FindTranscript) -> _Asked:
+    """What the envelope in ``path`` asks for. Raises what reading it and its transcript may."""
     from memoryd.sessions.agents import adapter_for
 
+    envelope = envelopes.read(path)
+    if code := _excluded(envelope):
+        return _Asked(path, envelope, code)
     adapter = adapter_for(envelope.agent)  # refuses an agent that nothing here can read
-    kind, reason = _EVENTS[envelope.event]
     transcript = Path(envelope.transcript) if envelope.transcript else None
     if transcript is None:
         transcript = find(envelope.agent, envelope.session)
     cutoff = envelope.cutoff
     if cutoff is None:
         cutoff = _end_of(adapter, transcript, envelope.session)
+    return _Asked(path, envelope, "", str(transcript or ""), cutoff)
+
+
+def _insert(ledger: Ledger, asked: list[_Asked]) -> tuple[int, list[Path]]:
+    """Make the rows in one transaction: how many jobs, and which envelopes no row can hold."""
+    created, refused = 0, []
+    if not asked:
+        return created, refused
+    with ledger.db.writing(durable=True):
+        for each in asked:
+            try:
+                created += _insert_one(ledger, each)
+            except UsageError as error:  # before anything of it was written
+                _tell_unreadable(each.path, error)
+                refused.append(each.path)
+    return created, refused
+
+
+def _insert_one(ledger: Ledger, asked: _Asked) -> int:
+    """Enqueue what the envelope asks for; 1 when that made a job."""
+    envelope = asked.envelope
+    if asked.excluded:
+        ledger.exclude(envelope.agent, envelope.session, asked.excluded)
+        return 0
+    kind, reason = _EVENTS[envelope.event]
     made = ledger.enqueue(
         kind,
         envelope.agent,
         envelope.session,
-        cutoff=cutoff,
-        transcript=str(transcript or ""),
+        cutoff=asked.cutoff,
+        transcript=asked.transcript,
         cwd=envelope.cwd or "",
         trigger="hook",
         reason=reason,

@@ -375,23 +375,49 @@ def test_a_whole_object_is_enough_when_the_pipe_stays_open(root: Path) -> None:
     assert traces(root) == []
 
 
-def test_a_disk_that_stands_still_is_left_at_the_deadline(root: Path) -> None:
-    """A sync that never ends: status 0, no half file in the inbox, one line of trace."""
+@pytest.mark.parametrize("still", ["os.fsync", "os.write", "hook.last_line_end"])
+def test_a_disk_that_stands_still_keeps_the_agent_and_the_event(root: Path, still: str) -> None:
+    """A sync, a first write or a look at the transcript that never ends: status 0 at the deadline,
+    the envelope is whole in the inbox with no other file beside it, and a trace says so."""
     script = (
         "import os, sys; from memoryd.cli import hook\n"
-        "os.fsync = lambda _: os.read(os.pipe()[0], 1)\n"
-        "hook._sync = lambda _: None\n"
+        f"first = [{still}]\n"
+        "def stand_still(*given):\n"
+        f"    {still} = first[0]\n"
+        "    os.read(os.pipe()[0], 1)\n"
+        f"{still} = stand_still\n"
         "sys.argv[1:] = ['codex', 'stop']; hook.main()"
     )
     with start_with_open_stdin(root, sys.executable, "-c", script) as process:
         assert process.stdin is not None
-        process.stdin.write(json.dumps(make_input()).encode())
+        said = make_input(transcript_path=str(root.parent / "s.jsonl"))
+        process.stdin.write(json.dumps(said).encode())
         process.stdin.close()
         assert process.wait(timeout=10) == 0
         assert process.stdout is not None and process.stdout.read() == b""
 
-    assert list((root / "inbox").iterdir()) == []
-    assert traces(root) == ["codex stop deadline"]
+    assert only(root).session == SESSION
+    assert traces(root) == ["codex stop deadline.unsynced"]
+
+
+def test_a_busy_processor_costs_nothing(root: Path) -> None:
+    """Whoever is not let to run is not standing still: the event is synced, nobody is told."""
+    script = (
+        "import os, select, sys, time; from memoryd.cli import hook\n"
+        "born, hook.DEADLINE_SECONDS = time.monotonic(), 0.01\n"
+        "hook._queued = lambda: time.monotonic() - born\n"
+        "sync = os.fsync\n"
+        "def late(descriptor):\n"
+        "    select.select([], [], [], 0.1)\n"
+        "    sync(descriptor)\n"
+        "os.fsync = late\n"
+        "sys.argv[1:] = ['codex', 'stop']; hook.main()"
+    )
+    with start_with_open_stdin(root, sys.executable, "-c", script) as process:
+        process.communicate(json.dumps(make_input()).encode(), timeout=10)
+
+    assert only(root).session == SESSION
+    assert traces(root) == []
 
 
 def test_closed_standard_streams_do_not_matter(root: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from world import Stopped, World, answer, fact
 
-from memoryd.jobs.intake import Taken, take_in
+from memoryd.jobs.intake import BATCH, Taken, take_in
 from memoryd.jobs.sweep import take_in_envelopes
 from memoryd.memory import own_calls, seams
 from memoryd.memory.errors import UsageError
@@ -74,6 +74,41 @@ def test_a_finished_session_goes_from_envelope_to_notes(world: World) -> None:
     assert left(world) == []
     world.work()
     assert world.bodies() == [RULE]
+
+
+def test_hundreds_of_envelopes_share_a_few_transactions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash between two of them costs nothing: what was inserted is not made again."""
+    for number in range(BATCH + 2):
+        drop(world, f"s{number}", at=number)
+    drop(world, "s0", at=-1, version=99)
+    taken = []
+    monkeypatch.setattr(seams, "hook", taken.append)
+
+    assert take_in_envelopes(world.place) == Taken(BATCH + 3, BATCH + 2, 1, 0)
+
+    assert taken.count("envelope.inserted") == 2
+    assert world.ledger.records.counts() == {"pending": BATCH + 2}
+    assert left(world) == []
+
+
+def test_what_a_killed_hook_could_not_name_is_taken_in(world: World) -> None:
+    """A whole one once no hook can be at it any more; half a one is removed; a new one stays."""
+    whole, half, new = (drop(world, session, at=i) for i, session in enumerate(("s1", "s2", "s3")))
+    for path in (whole, half, new):
+        number = path.name.split("-")[0]
+        path.rename(path.with_name(f".{number}-17-0123abcd.json.tmp"))
+    unnamed = sorted(path for path in world.home.inbox.iterdir() if path.name[0] == ".")
+    unnamed[1].write_text('{"version": 1, "agent"')
+    now = world.clock.now_ms() / 1000
+    for path, age in zip(unnamed, (61, 61, 59), strict=True):
+        os.utime(path, (now - age, now - age))
+
+    assert take_in_envelopes(world.place) == Taken(1, 1, 0, 0)
+
+    assert [job.session for job in world.ledger.records.jobs()] == ["s1"]
+    assert left(world) == [unnamed[2].name]
 
 
 @pytest.mark.parametrize(
@@ -326,12 +361,10 @@ def test_a_session_without_a_transcript_still_becomes_a_row(
     assert job.cutoff == 0
 
 
-def test_the_oldest_envelope_comes_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the names have different lengths."""
+def test_the_oldest_envelope_comes_first(world: World) -> None:
+    """Also where the names have different lengths, and all are taken in within a millisecond."""
     for name, session in (("9", "first"), ("10", "second"), ("100", "third")):
         drop(world, session).rename(world.home.inbox / f"{name}-{session}.json")
-    # A row's id begins with the time it was made: let that pass between two of them.
-    monkeypatch.setattr(seams, "hook", lambda point: world.clock.advance(1))
 
     take_in_envelopes(world.place)
 
