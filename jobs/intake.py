@@ -182,7 +182,8 @@ def _look_up(path: Path, find: FindTranscript) -> _Asked:
 
 def _insert(ledger: Ledger, asked: list[_Asked]) -> tuple[int, list[Path]]:
     """Make the rows in one transaction: how many jobs, and which envelopes no row can hold."""
-    created, refused = 0, []
+    created = 0
+    refused: list[Path] = []
     if not asked:
         return created, refused
     with ledger.db.writing(durable=True):
