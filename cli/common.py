@@ -239,6 +239,19 @@ def age(then_ms: int | None) -> str:
     return f"{prefix}{seconds}s"
 
 
+def size(count: int) -> str:
+    """So many bytes, in one unit: ``812 B``, ``1.4 MB``."""
+    amount, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return (
+        f"{amount:.0f} {units[0]}"
+        if units[0] == "B" or amount >= 10
+        else f"{amount:.1f} {units[0]}"
+    )
+
+
 def when(then_ms: int | None) -> str:
     """``then_ms`` in local time, to the second."""
     if then_ms is None:

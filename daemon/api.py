@@ -8,6 +8,8 @@
 | ``GET /v1/wait?seconds=N`` | the same for the whole queue: nothing runs, nothing is ready |
 | ``POST /v1/prompt?agent=NAME`` | what the agent's prompt hook is to print, ``{}`` for nothing |
 | ``GET /v1/events?after=ID&seconds=N`` | ``{"events": [...], "last": ID}``, once there is one |
+| ``GET /v1/changes?after=N&seconds=S`` | ``{"changes": M}``, once it is another than N |
+| ``GET /v1/metrics`` | the metrics, as text for Prometheus |
 
 Every error is ``{"error": "...", "hint": "..."}`` with a fitting status.
 """
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from memoryd.daemon.metrics import CONTENT_TYPE as METRICS_TYPE
 from memoryd.memory.errors import HomeError, MemorydError, UsageError
 from memoryd.memory.files import make_directory
 
@@ -53,6 +56,9 @@ class Answers:
     prompt: Callable[[str, bytes], dict[str, Any]]
     #: Called when a request's thread ends, so that it closes what it opened.
     done: Callable[[], None]
+    #: (count, seconds) -> how many changes there were, once it is another or the time is over.
+    changes: Callable[[int, float], int]
+    metrics: Callable[[], str]
 
 
 class Api:
@@ -142,8 +148,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a look."""
-        looks = {"/v1/status": self._status, "/v1/wait": self._wait, "/v1/events": self._events}
-        self._answer(looks)
+        self._answer(
+            {
+                "/v1/status": self._status,
+                "/v1/wait": self._wait,
+                "/v1/events": self._events,
+                "/v1/changes": self._changes,
+                "/v1/metrics": self._metrics,
+            }
+        )
 
     def do_POST(self) -> None:
         """Answer a ring, or a prompt."""
@@ -153,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are not logged: a ring a second would drown what matters."""
 
     def _answer(
-        self, routes: Mapping[str, Callable[[dict[str, list[str]]], dict[str, Any]]]
+        self, routes: Mapping[str, Callable[[dict[str, list[str]]], dict[str, Any] | str]]
     ) -> None:
         path, _, query = self.path.partition("?")
         route = routes.get(path)
@@ -194,18 +207,26 @@ class _Handler(BaseHTTPRequestHandler):
         return {"held": self.server.answers.wait(job, _seconds(query, "60"))}
 
     def _events(self, query: dict[str, list[str]]) -> dict[str, Any]:
-        told = query.get("after", ["0"])[0]
-        if not (told.isascii() and told.isdigit() and len(told) < 19):
-            raise UsageError("after must be the id of an event")
-        found = self.server.answers.events(int(told), _seconds(query, "0"))
-        return {"events": found, "last": found[-1]["id"] if found else int(told)}
+        after = _after(query, "the id of an event")
+        found = self.server.answers.events(after, _seconds(query, "0"))
+        return {"events": found, "last": found[-1]["id"] if found else after}
 
-    def _send(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+    def _changes(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        after = _after(query, "what was answered before")
+        return {"changes": self.server.answers.changes(after, _seconds(query, "0"))}
+
+    def _metrics(self, query: dict[str, list[str]]) -> str:
+        return self.server.answers.metrics()
+
+    def _send(self, status: HTTPStatus, content: dict[str, Any] | str) -> None:
+        """Answer with JSON, or with text as it is: metrics hold names of ours and numbers."""
         from memoryd.memory.scanner import redact_all
 
-        body = json.dumps(redact_all(content)).encode()
+        kind = METRICS_TYPE if isinstance(content, str) else "application/json"
+        text = content if isinstance(content, str) else json.dumps(redact_all(content))
+        body = text.encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if self._sent_a_body():
             # Nobody reads it; on a connection kept open it would pass for the next request.
@@ -216,6 +237,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _sent_a_body(self) -> bool:
         length = self.headers.get("Content-Length", "0").strip()
         return length != "0" or "Transfer-Encoding" in self.headers
+
+
+def _after(query: dict[str, list[str]], what: str) -> int:
+    """Where a listener goes on from, ``what`` it should be. Raises ``UsageError``."""
+    told = query.get("after", ["0"])[0]
+    if not (told.isascii() and told.isdigit() and len(told) < 19):
+        raise UsageError(f"after must be {what}")
+    return int(told)
 
 
 def _seconds(query: dict[str, list[str]], otherwise: str) -> float:

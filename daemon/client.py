@@ -51,14 +51,33 @@ class Client:
         answer = self._ask("GET", "/v1/events?" + query, seconds + _MARGIN_SECONDS)
         return None if answer is None else list(answer.get("events", ()))
 
+    def changes(self, after: int, seconds: float) -> int | None:
+        """How many changes there were, once it is another than ``after`` or the time is over."""
+        query = urlencode({"after": after, "seconds": f"{seconds:g}"})
+        answer = self._ask("GET", "/v1/changes?" + query, seconds + _MARGIN_SECONDS)
+        return None if answer is None else int(answer.get("changes", 0))
+
+    def metrics(self) -> str | None:
+        """The daemon's metrics, as Prometheus reads them."""
+        raw = self._fetch("GET", "/v1/metrics", 5.0)
+        return None if raw is None else raw.decode("utf-8", "replace")
+
     def _ask(self, method: str, path: str, timeout: float) -> dict[str, Any] | None:
+        try:
+            content = json.loads(self._fetch(method, path, timeout) or b"")
+        except ValueError:
+            return None
+        return content if isinstance(content, dict) else None
+
+    def _fetch(self, method: str, path: str, timeout: float) -> bytes | None:
+        """What is answered; None where nobody is there, or it is just leaving, or it refuses."""
         connection = _Connection(self.path, timeout)
         try:
             connection.request(method, path)
             response = connection.getresponse()
-            content = json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError):
-            return None  # nobody there, or it is just leaving: the files say the rest
+            raw = response.read()
+        except (OSError, http.client.HTTPException):
+            return None
         finally:
             connection.close()
-        return content if response.status == 200 and isinstance(content, dict) else None
+        return raw if response.status == 200 else None

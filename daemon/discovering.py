@@ -22,6 +22,8 @@ class Discovering:
         self._then = then
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        #: When a look last came to its end (wall ms).
+        self.last_at: int | None = None
 
     def begin(self) -> None:
         """Look; returns at once. One that is still looking goes on instead."""
@@ -44,6 +46,7 @@ class Discovering:
                 place.home, place.ledger, place.config, place.environ, stopping=stopping
             )
             if not stopping():
+                self.last_at = place.clock.now_ms()
                 if done.written or done.lost:
                     logger().info("archive.discovered", **vars(done))
                 rebuild(place, stopping=stopping)

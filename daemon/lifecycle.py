@@ -15,18 +15,23 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 from memoryd.daemon.api import Answers, Api
+from memoryd.daemon.counters import Counters
 from memoryd.daemon.discovering import Discovering
+from memoryd.daemon.metrics import Snapshot, render
 from memoryd.daemon.notify import Notifier
 from memoryd.daemon.schedule import Schedule
 from memoryd.daemon.stores import StoreKeeper
 from memoryd.daemon.watcher import Watcher
-from memoryd.jobs.calls import Calls
+from memoryd.jobs.accounts import Account
+from memoryd.jobs.calls import Calls, price
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.doorbell import Doorbell
 from memoryd.jobs.endings import Endings
+from memoryd.jobs.figures import Figures
 from memoryd.jobs.indexing import index_some
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
@@ -101,8 +106,10 @@ class _Seen:
     """What status tells of this process."""
 
     started_at: int
+    version: str
     ready: bool = False
     last_sweep_at: int | None = None
+    last_rescue_at: int | None = None
     reloads: int = 0
 
 
@@ -115,7 +122,8 @@ class Daemon:
         self.clock = clock or SystemClock()
         self.notifier = Notifier(environ)
         self.endings = Endings()
-        self.seen = _Seen(self.clock.now_ms())
+        self.seen = _Seen(self.clock.now_ms(), version("memoryd"))
+        self.counters = Counters()
 
     def run(self) -> int:
         """Run until a signal; the exit code. Raises what start-up can raise, before READY."""
@@ -169,6 +177,8 @@ class Daemon:
                 self._events,
                 self._on_prompt,
                 self.place.close,
+                self._changes,
+                self._metrics,
             ),
         )
 
@@ -231,7 +241,9 @@ class Daemon:
 
     def _work(self) -> None:
         """One ring in one worker thread."""
-        worker = Worker(lambda: self.place, self.keeper, lambda job: self.endings.rang())
+        worker = Worker(
+            lambda: self.place, self.keeper, lambda job: self.endings.rang(), self._count
+        )
         try:
             worker.work_ready(lambda: self.doorbell.stopping)
             index_some(self.place, lambda: self.doorbell.stopping)
@@ -254,6 +266,7 @@ class Daemon:
         """A new envelope: its file was the ring."""
         if take_in_envelopes(self.place).created:
             self.doorbell.ring()
+            self.endings.rang()
 
     def _on_lost(self) -> None:
         """Events may have been lost: everything is looked at once."""
@@ -268,6 +281,7 @@ class Daemon:
     def _on_ring(self) -> None:
         take_in_envelopes(self.place)
         self.doorbell.ring()
+        self.endings.rang()
 
     def _on_prompt(self, agent: str, said: bytes) -> dict[str, Any]:
         from memoryd.daemon.prompts import answer
@@ -291,6 +305,15 @@ class Daemon:
         self.endings.wait(lambda: events.last_id() > after, seconds)
         return [asdict(each) for each in events.after(after)]
 
+    def _changes(self, after: int, seconds: float) -> int:
+        self.endings.wait(lambda: self.endings.count != after, seconds)
+        return self.endings.count
+
+    def _count(self, done: Account) -> None:
+        calls = self.place.calls
+        paid = price(calls.settings, done.input_tokens, done.output_tokens)
+        self.counters.count(done, calls.provider.name, paid)
+
     # -- duties ----------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
@@ -311,7 +334,10 @@ class Daemon:
             self.discovering.begin()
 
     def _rescue(self) -> None:
-        if self.place.ledger.rescue():
+        rescued = self.place.ledger.rescue()
+        self.seen.last_rescue_at = self.clock.now_ms()
+        if rescued:
+            logger().warning("rescue.made", jobs=rescued)
             self.doorbell.ring()
 
     def _check_stores(self) -> None:
@@ -364,17 +390,31 @@ class Daemon:
 
     # -- looking ---------------------------------------------------------------------------------
 
+    def _metrics(self) -> str:
+        ledger, now = self.place.ledger, self.clock.now_ms()
+        ready, _ = Figures(ledger.db).waiting_for_a_worker(now)
+        counted, duties = self.counters.read(), self.schedule.counts()
+        return render(Snapshot(self.status(), counted, now, ready, ledger.rescued, duties))
+
     def status(self) -> dict[str, Any]:
         """The report of the home and the state of this process."""
         place = self.place
         found = asdict(report(self.home, place.ledger, place.config, self.environ))
+        working = [job.id for job in self.keeper.alive()]
+        busy = min(len(working), self.doorbell.workers)
         found["daemon"] = {
             "pid": os.getpid(),
+            "version": self.seen.version,
             "started_at": self.seen.started_at,
             "ready": self.seen.ready,
             "watching": self.watcher.mode,
             "last_sweep_at": self.seen.last_sweep_at,
-            "working": [job.id for job in self.keeper.alive()],
+            "last_rescue_at": self.seen.last_rescue_at,
+            "last_discovery_at": self.discovering.last_at,
+            "working": working,
+            "workers": self.doorbell.workers,
+            "busy": busy,
+            "free": self.doorbell.workers - busy,
             "reloads": self.seen.reloads,
         } | self.stores.troubles.for_status()
         return found

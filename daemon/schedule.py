@@ -22,6 +22,8 @@ class _Duty:
     every: float
     do: Callable[[], None]
     due: float
+    runs: int = 0
+    failures: int = 0
 
 
 class Schedule:
@@ -45,9 +47,11 @@ class Schedule:
             if self._clock.monotonic() < duty.due:
                 continue
             duty.due = self._clock.monotonic() + duty.every
+            duty.runs += 1
             try:
                 duty.do()
             except Exception:  # noqa: BLE001 - thread top: one failing duty must not end the others
+                duty.failures += 1
                 logger().exception("duty.failed", duty=duty.name)
         soonest = min((duty.due for duty in self._duties), default=self._clock.monotonic() + 60)
         return max(0.0, soonest - self._clock.monotonic())
@@ -60,3 +64,7 @@ class Schedule:
         if ahead >= AHEAD_SECONDS:
             for duty in self._duties:
                 duty.due -= ahead
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """How often each duty was begun, and how often it failed, by its name."""
+        return {duty.name: (duty.runs, duty.failures) for duty in self._duties}

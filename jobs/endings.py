@@ -8,15 +8,20 @@ from collections.abc import Callable
 
 
 class Endings:
-    """A bell for those who wait. ``rang`` after each attempt; ``wait`` until a predicate holds."""
+    """A bell for those who wait. ``rang`` after each attempt; ``wait`` until a predicate holds.
+
+    ``count`` is how often it rang: whoever knows it waits for the next time.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._closed = False
+        self.count = 0
 
     def rang(self) -> None:
-        """An attempt ended."""
+        """An attempt ended, or something else happened that a watcher shows."""
         with self._changed:
+            self.count += 1
             self._changed.notify_all()
 
     def close(self) -> None:

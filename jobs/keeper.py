@@ -24,6 +24,7 @@ class _Held:
     #: Monotonic second at which the current slice is over its limit.
     limit: float
     lost: bool = False
+    slices: int = 0
 
 
 class LeaseKeeper:
@@ -65,6 +66,13 @@ class LeaseKeeper:
             held = self._held.get((job.id, job.attempt))
             if held is not None:
                 held.limit = self._limit(job)
+                held.slices += 1
+
+    def slices(self, job: Job) -> int:
+        """How many slices the attempt has begun."""
+        with self._guard:
+            held = self._held.get((job.id, job.attempt))
+            return 0 if held is None else held.slices
 
     def seconds_left(self, job: Job) -> float:
         """How long the attempt's slice may still take; less than 0 when it is over its limit."""

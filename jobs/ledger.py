@@ -138,6 +138,8 @@ class Ledger:
         self.usage = Usage(self.db, clock)
         self.archive = Archive(self.db, clock)
         self.alive: Callable[[], Iterable[Job]] = tuple
+        #: Attempts that this process has given up for dead.
+        self.rescued = 0
         self._rng = random.Random()
 
     def open(self, *, check: bool = False) -> Ledger:
@@ -455,6 +457,7 @@ class Ledger:
         )
         if won:
             self._end_attempt(job, "crashed", "", now)
+            self.rescued += 1
         return won
 
     def _absorb(self, job: Job, now: int) -> None:

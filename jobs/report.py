@@ -11,8 +11,12 @@ from memoryd.jobs.archive import Told, home_made_ms
 from memoryd.jobs.archived import Stage, counts
 from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.consolidations import Consolidation
+from memoryd.jobs.figures import Done, Figures, Oldest, Spending, Waits, in_all
 from memoryd.jobs.ledger import Ledger
+from memoryd.memory.clock import local_date
 from memoryd.memory.config import Config, switched_off
+from memoryd.memory.disk import Disk, disk_use
+from memoryd.memory.holders import Holder, holders
 from memoryd.memory.home import Home
 
 #: Ends that the sweep alone has found before it is said that hooks are not heard.
@@ -69,14 +73,32 @@ class Report:
     #: Agents whose hooks are installed and of whom only the sweep has heard in that time.
     unheard: list[str]
     backfill: Brief
+    #: Jobs by kind and the status a person sees.
+    kinds: dict[str, dict[str, int]]
+    #: Why jobs wait and until when, the most frequent reason first.
+    waits: list[Waits]
+    #: The oldest pending, waiting and running job.
+    oldest: list[Oldest]
+    #: What was done in the last hour and in the last day.
+    done: list[Done]
+    #: What was booked today with each provider; ``daily_cost`` bounds the configured one's.
+    spending: list[Spending]
+    daily_cost: float
+    #: Every provider that is not simply asked.
+    breakers: list[Breaker]
+    #: The locks of the home that are held, the longest held first.
+    locks: list[Holder]
+    disk: Disk
 
 
 def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str]) -> Report:
     """Look at the ledger and the inbox."""
     calls, tokens = ledger.budget.spent(config.provider.name)
+    figures, now = Figures(ledger.db), ledger.clock.now_ms()
+    kinds = figures.by_kind()
     return Report(
         home=str(home.root),
-        counts=ledger.records.counts(),
+        counts=in_all(kinds.values()),
         waiting=ledger.records.waiting(),
         throttled=ledger.records.throttled(),
         in_review=ledger.records.count_in_review(),
@@ -95,6 +117,15 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         told=(told := ledger.archive.told()),
         unheard=unheard(told, environ),
         backfill=_brief(home, ledger, config, environ),
+        kinds=kinds,
+        waits=figures.waits(),
+        oldest=figures.oldest(),
+        done=[figures.done(now, hours) for hours in (1, 24)],
+        spending=figures.spending(local_date(now)),
+        daily_cost=config.provider.daily_cost,
+        breakers=figures.breakers(),
+        locks=holders(home),
+        disk=disk_use(home),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from memoryd.jobs import backfill
+from memoryd.jobs.accounts import Account, account
 from memoryd.jobs.consolidating import consolidate
 from memoryd.jobs.control import GiveBack, Snooze, safe_detail
 from memoryd.jobs.distil import distil
@@ -49,17 +50,22 @@ HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
 
 
 class Worker:
-    """Works jobs of one home in the calling thread. ``ended`` is told each job that was let go."""
+    """Works jobs of one home in the calling thread.
+
+    ``ended`` is told each job that was let go, ``told`` what its attempt did.
+    """
 
     def __init__(
         self,
         place: Callable[[], Workplace],
         keeper: LeaseKeeper,
         ended: Callable[[Job], None] = lambda job: None,
+        told: Callable[[Account], None] = lambda account: None,
     ) -> None:
         self._place = place
         self._keeper = keeper
         self._ended = ended
+        self._told = told
         self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def work_ready(self, stopping: Callable[[], bool] = lambda: False) -> int:
@@ -93,61 +99,68 @@ class Worker:
         with about(
             job=job.id, kind=job.kind, attempt=job.attempt, agent=job.agent, session=job.session
         ):
+            cursor, lost, slices = 0, False, 0
             self._keeper.hold(job)
             try:
+                cursor = place.ledger.cursor(job.agent, job.session)
                 require_git()  # before anything is asked for that could not be written
                 HANDLERS[job.kind](job, place, self._keeper)
-                ending = "ended"
             except (KeyboardInterrupt, SystemExit):
                 # Called off from outside: that is not the job's fault.
                 with suppress(LeaseLost):
                     place.ledger.release(job)
                 raise
             except Exception as error:  # noqa: BLE001 - the top of an attempt: any fault is recorded
-                ending = self._record(job, place, error)
+                lost = not self._record(job, place, error)
             finally:
+                slices = self._keeper.slices(job)
                 self._keeper.drop(job)
                 self._ended(job)
             seconds = round(place.clock.monotonic() - started, 3)
-            logger().info("attempt.ended", ending=ending, seconds=seconds)
+            done = account(
+                place.ledger, job, lost=lost, seconds=seconds, slices=slices, cursor=cursor
+            )
+            logger().info("attempt.ended", **done.for_log())
+            self._told(done)
 
-    def _record(self, job: Job, place: Workplace, error: Exception) -> str:
-        """Write down how the attempt ended; the ending as a word for the log."""
+    def _record(self, job: Job, place: Workplace, error: Exception) -> bool:
+        """Write down how the attempt ended; False where the job was another's by then."""
         try:
-            return _settle_error(job, place, error)
+            _settle_error(job, place, error)
         except LeaseLost:
             logger().info("lease.lost")
-            return "lost"
+            return False
         except MemorydError:
             raise  # the ledger itself cannot be used
         except Exception as again:  # noqa: BLE001 - what cannot be told is counted all the same
             logger().error("attempt.untold", error=type(again).__name__)
-            return _fail(job, place, "attempt.error", type(error).__name__)
+            with suppress(LeaseLost):
+                _fail(job, place, "attempt.error", type(error).__name__)
+        return True
 
 
-def _settle_error(job: Job, place: Workplace, error: Exception) -> str:
+def _settle_error(job: Job, place: Workplace, error: Exception) -> None:
     """Turn what a handler raised into a snooze or a failure. Raises ``LeaseLost``."""
     if isinstance(error, LeaseLost):
         raise error
     if isinstance(error, GiveBack):
         place.ledger.release(job)
-        return "given back"
+        return
     later = _later(job, place, error)
     if later is not None:
         place.ledger.snooze(job, later.until_ms, later.reason, safe_detail(later.detail))
-        return "snoozed"
+        return
     code = error.code if isinstance(error, MemorydError) else "attempt.error"
     detail = str(error) if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
     if not isinstance(error, MemorydError):
         logger().exception("attempt.error")
-    return _fail(job, place, code, safe_detail(detail))
+    _fail(job, place, code, safe_detail(detail))
 
 
-def _fail(job: Job, place: Workplace, code: str, detail: str) -> str:
-    """Count a failure; the ending as a word. Raises ``LeaseLost``."""
+def _fail(job: Job, place: Workplace, code: str, detail: str) -> None:
+    """Count a failure. Raises ``LeaseLost``."""
     base = place.config.queue.retry_base_seconds
-    status = place.ledger.fail(job, code, detail, base_seconds=base)
-    return "failed" if status == "failed" else "retrying"
+    place.ledger.fail(job, code, detail, base_seconds=base)
 
 
 def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:

@@ -2,7 +2,8 @@
 
 ``flock`` belongs to the open file, not to the process, so two openings in one process exclude each
 other too. The file itself is never unlinked (a second holder could then get in) and its contents,
-the holder's pid, are information for people only: the lock is the lock, whatever the file says.
+the holder's pid, are information for people only: the lock is the lock, whatever the file says. It
+was taken when the file was last changed; one that was given back is empty.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class FileLock:
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
         # Unlock before closing: a child between fork and exec may hold a duplicate of the file.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)

@@ -9,7 +9,7 @@ import socket
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,12 @@ class Daemon:
         self.endings.wait(lambda: any(each["id"] > after for each in self.told), seconds)
         return [each for each in self.told if each["id"] > after]
 
+    def changes(self, after: int, seconds: float) -> int:
+        """How often the bell rang, once it is another."""
+        self.waiting.set()
+        self.endings.wait(lambda: self.endings.count != after, seconds)
+        return self.endings.count
+
     def wait(self, job: str | None, seconds: float) -> bool:
         """Wait as the daemon does: until something ends."""
         self.waited.append((job, seconds))
@@ -66,6 +72,20 @@ class Daemon:
             raise UsageError("no job ends in nobody", hint="look at `memoryd list`")
         self.waiting.set()
         return self.endings.wait(lambda: self.at_rest, seconds)
+
+
+def answers_of(daemon: Daemon, done: Callable[[], None] = lambda: None) -> Answers:
+    """What the socket is lent."""
+    return Answers(
+        daemon.status,
+        daemon.ring,
+        daemon.wait,
+        daemon.events,
+        daemon.prompt,
+        done,
+        daemon.changes,
+        lambda: "memoryd_jobs 3\n",
+    )
 
 
 @pytest.fixture
@@ -85,14 +105,7 @@ def daemon() -> Daemon:
 def path(folder: Path, daemon: Daemon) -> Iterator[Path]:
     """A listening socket."""
     path = folder / "run" / "memoryd.sock"
-    answers = Answers(
-        daemon.status,
-        daemon.ring,
-        daemon.wait,
-        daemon.events,
-        daemon.prompt,
-        daemon.done.release,
-    )
+    answers = answers_of(daemon, daemon.done.release)
     served = Api(path, answers)
     served.start()
     yield path
@@ -189,6 +202,34 @@ def test_who_listens_hears_of_an_event_at_once_and_goes_on_from_it(
     assert Client(path).events(7, 0) == []
 
 
+def test_who_watches_is_told_that_something_changed_and_goes_on_from_there(
+    path: Path, daemon: Daemon
+) -> None:
+    """By how many changes there were; another daemon has another count, and says so at once."""
+    heard: list[int | None] = []
+    watcher = threading.Thread(target=lambda: heard.append(Client(path).changes(0, 30)))
+    watcher.start()
+    assert daemon.waiting.wait(5)
+
+    daemon.endings.rang()
+    watcher.join()
+
+    assert heard == [1]
+    assert Client(path).changes(1, 0) == 1
+    assert Client(path).changes(99, 30) == 1
+
+
+def test_metrics_are_text_for_prometheus(path: Path) -> None:
+    """With the type of its format, and not JSON."""
+    connection = _Connection(path, 5.0)
+    connection.request("GET", "/v1/metrics")
+    answer = connection.getresponse()
+
+    assert answer.getheader("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
+    assert answer.read().decode() == Client(path).metrics() == "memoryd_jobs 3\n"
+    connection.close()
+
+
 def test_a_wait_ends_in_time_and_with_the_daemon(path: Path, daemon: Daemon) -> None:
     """The answer is then that it did not come to rest."""
     assert Client(path).wait(None, 0) is False
@@ -211,6 +252,8 @@ def test_a_wait_ends_in_time_and_with_the_daemon(path: Path, daemon: Daemon) -> 
         ("GET", "/v1/events?after=last", 400, "the id of an event"),
         ("GET", "/v1/events?after=-1", 400, "the id of an event"),
         ("GET", "/v1/events?seconds=1e9", 400, "between 0 and 3600"),
+        ("GET", "/v1/changes?after=x", 400, "what was answered before"),
+        ("GET", "/v1/changes?after=0&seconds=-1", 400, "between 0 and 3600"),
         ("GET", "/v1/wait?job=nobody", 400, "no job ends in nobody"),
     ],
 )
@@ -291,9 +334,7 @@ def test_a_client_that_hangs_up_does_no_harm(
 
 def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
     """A socket without a listener, and any other file in its place."""
-    answers = Answers(
-        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
-    )
+    answers = answers_of(daemon)
     path = folder / "memoryd.sock"
     path.write_text("left over")
 
@@ -307,9 +348,7 @@ def test_what_a_crash_left_is_replaced(folder: Path, daemon: Daemon) -> None:
 
 def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> None:
     """Stop is safe unstarted, twice, and where somebody removed the socket."""
-    answers = Answers(
-        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
-    )
+    answers = answers_of(daemon)
     served = Api(folder / "memoryd.sock", answers)
     served.stop()
     for _ in range(20):
@@ -326,9 +365,7 @@ def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> No
 
 def test_a_path_that_cannot_be_bound_is_an_error_of_ours(folder: Path, daemon: Daemon) -> None:
     """A folder in the socket's place."""
-    answers = Answers(
-        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
-    )
+    answers = answers_of(daemon)
     (folder / "memoryd.sock" / "x").mkdir(parents=True)
 
     with pytest.raises(HomeError, match="cannot be opened"):
@@ -339,9 +376,7 @@ def test_a_folder_of_another_user_is_refused(
     folder: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they made in a temp folder could be changed by them at any time."""
-    answers = Answers(
-        daemon.status, daemon.ring, daemon.wait, daemon.events, daemon.prompt, lambda: None
-    )
+    answers = answers_of(daemon)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
 
     with pytest.raises(HomeError, match="belongs to user"):
