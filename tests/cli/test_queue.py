@@ -167,7 +167,7 @@ def test_a_damaged_ledger_is_named_with_what_to_do(world: World) -> None:
     done = world.run("list")
 
     assert done.returncode == 1
-    assert "backups/" in done.stderr and "Traceback" not in done.stderr
+    assert "`memoryd doctor --fix`" in done.stderr and "Traceback" not in done.stderr
     assert world.home.ledger.read_bytes().startswith(b"no database at all")
 
 

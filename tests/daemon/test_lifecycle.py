@@ -220,6 +220,8 @@ def test_an_attempt_that_nothing_can_end_ends_the_daemon(world: World) -> None:
         "limits = {n: dataclasses.replace(k, limit_seconds=0) for n, k in job.KINDS.items()}\n"
         "job.KINDS.update(limits)\n"
         "keeper.STUCK_AFTER_SECONDS = 0.5\n"
+        # Or no call would be begun.
+        "keeper.LeaseKeeper.seconds_left = lambda self, job: 1000.0\n"
         "lifecycle.STUCK_LOOK_SECONDS = 0.1\n"
         "sys.argv = ['memoryd', 'run']\n"
         "from memoryd.cli.main import main\n"
