@@ -23,27 +23,40 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
     --once beside a daemon has the daemon work off its queue and waits for it; what the daemon does
     by the hour (letting go of words, tidying up) stays its own.
 
-    Exit codes: 1 when another daemon runs on the home, 70 when an attempt was stuck, 78 when the
-    configuration cannot be used.
+    Exit codes: 1 when another daemon runs on the home, 70 when an attempt was stuck, 75 when the
+    service is to start another version that was installed, 78 when the configuration cannot be
+    used.
     """
     from memoryd.memory import log
 
     log.configure(verbose=verbose)
     try:
         if not once:
-            from memoryd.daemon.lifecycle import Daemon
-
-            sys.exit(Daemon(home, os.environ).run())
+            sys.exit(_run_daemon(home))
         from memoryd.daemon.once import run_once
         from memoryd.memory.config import load
 
         worked = run_once(home, load(home.config_file), os.environ)
     except ConfigError as error:
         from memoryd.cli.main import EXIT_UNUSABLE_CONFIGURATION, fail
+        from memoryd.daemon.supervised import exit_code
 
-        fail(error, EXIT_UNUSABLE_CONFIGURATION)
+        fail(error, exit_code(EXIT_UNUSABLE_CONFIGURATION, os.environ))
     by = "the running daemon" if worked.by == "daemon" else "this process"
     values = {"by": worked.by, "attempts": worked.attempts, "rested": worked.rested}
     say(values, f"worked by {by}: {worked.attempts} attempts", as_json)
     if not worked.rested:
         sys.exit(1)
+
+
+def _run_daemon(home: Home) -> int:
+    from memoryd.daemon.lifecycle import Daemon
+    from memoryd.daemon.supervised import ended_well, may_start
+    from memoryd.memory.clock import SystemClock
+
+    if not may_start(home, os.environ, SystemClock()):
+        return 0
+    code = Daemon(home, os.environ).run()
+    if code == 0:
+        ended_well(home, os.environ)
+    return code

@@ -173,6 +173,8 @@ def _plan_service(home: Home) -> Step:
     found = logic.status(manager, Installation.running(home, os.environ))
     if found.installed and found.current and found.state.enabled and found.state.active:
         return Step("service", "done", f"{found.path}, {found.state.detail}")
+    if found.stopped:
+        return Step("service", "shown", "you stopped it; `memoryd service start` starts it")
     manager.check()
     text = f"write {found.path}, enable it with {found.manager} and start it"
     return Step("service", "would", text, "`memoryd service uninstall`")
@@ -182,8 +184,12 @@ def _do_service(home: Home) -> str:
     from memoryd.daemon import service as logic
     from memoryd.daemon.service_files import Installation
 
-    done = logic.install(logic.manager(os.environ), Installation.running(home, os.environ))
-    return f"wrote {done.path}; the service is {done.state.detail}"
+    manager = logic.manager(os.environ)
+    done = logic.install(manager, Installation.running(home, os.environ))
+    said = f"wrote {done.path}; the service is {done.state.detail}"
+    if manager.name == "systemd" and not done.lingers:
+        said += "\nit ends when you log out; `memoryd service install --linger` keeps it"
+    return said
 
 
 def _plan_backfill(home: Home) -> Step:

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 from memoryd.daemon.api import Answers, Api
@@ -25,6 +24,8 @@ from memoryd.daemon.metrics import Snapshot, render
 from memoryd.daemon.notify import Notifier
 from memoryd.daemon.schedule import Schedule
 from memoryd.daemon.stores import StoreKeeper
+from memoryd.daemon.supervised import supervisor
+from memoryd.daemon.upgrade import EXIT_UPGRADED, LOOK_SECONDS, Upgrades
 from memoryd.daemon.watcher import Watcher
 from memoryd.jobs.accounts import Account
 from memoryd.jobs.calls import Calls, price
@@ -106,11 +107,14 @@ class _Seen:
     """What status tells of this process."""
 
     started_at: int
-    version: str
     ready: bool = False
     last_sweep_at: int | None = None
     last_rescue_at: int | None = None
     reloads: int = 0
+    #: Another version that is installed meanwhile.
+    upgraded_to: str = ""
+    #: Settings that were changed and are not used before a restart.
+    restart_for: tuple[str, ...] = ()
 
 
 class Daemon:
@@ -122,8 +126,10 @@ class Daemon:
         self.clock = clock or SystemClock()
         self.notifier = Notifier(environ)
         self.endings = Endings()
-        self.seen = _Seen(self.clock.now_ms(), version("memoryd"))
+        self.seen = _Seen(self.clock.now_ms())
         self.counters = Counters()
+        self.upgrades = Upgrades(home)
+        self.exit_code = 0
 
     def run(self) -> int:
         """Run until a signal; the exit code. Raises what start-up can raise, before READY."""
@@ -137,7 +143,7 @@ class Daemon:
             self._serve()
         finally:
             lock.release()
-        return 0
+        return self.exit_code
 
     # -- boot ------------------------------------------------------------------------------------
 
@@ -197,6 +203,8 @@ class Daemon:
         schedule.add("tidy", DATE_SECONDS, self._tidy)
         schedule.add("words", WORDS_SECONDS, self._let_go, first=WORDS_FIRST_SECONDS)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
+        schedule.add("upgrade", LOOK_SECONDS, self._end_if_upgraded, first=LOOK_SECONDS)
+        # The last: a duty that hangs keeps the watchdog hungry.
         if self.notifier.watchdog_seconds:
             schedule.add("watchdog", self.notifier.watchdog_seconds, self._feed_watchdog)
         return schedule
@@ -351,8 +359,25 @@ class Daemon:
         let_go(self.place)
 
     def _feed_watchdog(self) -> None:
-        """Fed from the clock thread, so that a daemon whose clock stands still is restarted."""
-        self.notifier.send(WATCHDOG="1")
+        """Fed by progress: the duties were all done, and no attempt is over its limit."""
+        overdue = self.keeper.overdue()
+        if not overdue:
+            self.notifier.send(WATCHDOG="1")
+            return
+        logger().warning("watchdog.unfed", jobs=[job.id for job in overdue])
+
+    def _end_if_upgraded(self) -> None:
+        """Drain, and leave with 75, where another version is installed and someone starts it."""
+        version = self.upgrades.due()
+        if version is None or version == self.seen.upgraded_to:
+            return
+        self.seen.upgraded_to = version
+        starts_again = supervisor(self.environ) and self.upgrades.take(version)
+        running = self.upgrades.running
+        logger().info("daemon.upgraded", running=running, now=version, restart=bool(starts_again))
+        if starts_again:
+            self.exit_code = EXIT_UPGRADED
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def _end_if_stuck(self) -> None:
         from memoryd.memory.providers.command import kill_running
@@ -381,12 +406,25 @@ class Daemon:
             self.notifier.send(STATUS=f"the configuration is kept: {error.message}")
             return
         self.seen.reloads += 1
+        self._use_queue_settings(config)
         self.place.ledger.breakers.resume(config.provider.name)
         self.place.ledger.wake("backfill.share-spent")  # the share may be another now
         logger().info("config.reloaded", provider=config.provider.name)
         self.doorbell.ring()
         self.place.close()
-        self.notifier.send(STATUS=f"working {self.home.root}, the configuration is read again")
+        later = ", ".join(self.seen.restart_for)
+        said = f"the configuration is read again{f', but {later}: restart' if later else ''}"
+        self.notifier.send(STATUS=f"working {self.home.root}, {said}")
+
+    def _use_queue_settings(self, config: Config) -> None:
+        """What the process was built with: the leases are others now, its threads are not."""
+        self.place.ledger.lease_ms = config.queue.lease_seconds * 1000
+        self.keeper.heartbeat_seconds = config.queue.heartbeat_seconds
+        self.doorbell.drain_within(config.queue.drain_seconds)
+        changed = config.queue.workers != self.doorbell.workers
+        self.seen.restart_for = ("queue.workers",) if changed else ()
+        if changed:
+            logger().warning("config.restart_needed", keys=list(self.seen.restart_for))
 
     # -- looking ---------------------------------------------------------------------------------
 
@@ -404,7 +442,6 @@ class Daemon:
         busy = min(len(working), self.doorbell.workers)
         found["daemon"] = {
             "pid": os.getpid(),
-            "version": self.seen.version,
             "started_at": self.seen.started_at,
             "ready": self.seen.ready,
             "watching": self.watcher.mode,
@@ -416,6 +453,9 @@ class Daemon:
             "busy": busy,
             "free": self.doorbell.workers - busy,
             "reloads": self.seen.reloads,
+            "version": self.upgrades.running,
+            "upgraded_to": self.seen.upgraded_to,
+            "restart_for": list(self.seen.restart_for),
         } | self.stores.troubles.for_status()
         return found
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import plistlib
+import re
 import sys
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 from xml.sax.saxutils import escape
 
 from memoryd.memory.errors import ServiceError
@@ -31,6 +34,8 @@ class Installation:
     home: Home
     #: Where the daemon finds git and the programs of the ``command`` provider.
     path: str
+    #: ``HOME``: where the transcripts of the person's agents are.
+    person: Path = field(default_factory=Path.home)
 
     @classmethod
     def running(cls, home: Home, environ: Mapping[str, str]) -> Installation:
@@ -58,6 +63,11 @@ def _can_be_searched(folder: str) -> bool:
     return _is_one_line(folder) and Path(folder).is_absolute() and Path(folder).is_dir()
 
 
+def log_file(home: Home) -> Path:
+    """Where launchd writes what the daemon says; systemd has its journal."""
+    return home.logs / "launchd.log"
+
+
 def render_systemd(installation: Installation) -> str:
     """The user unit. Raises ``ServiceError`` for a path that no unit can hold."""
     return _fill(
@@ -66,6 +76,7 @@ def render_systemd(installation: Installation) -> str:
         {
             "@PROGRAM@": _unit_program(str(installation.program)),
             "@MEMORYD_HOME@": _unit_quoted(f"MEMORYD_HOME={installation.home.root}"),
+            "@HOME@": _unit_quoted(f"HOME={installation.person}"),
             "@PATH@": _unit_quoted(f"PATH={installation.path}"),
         },
     )
@@ -76,11 +87,65 @@ def render_launchd(installation: Installation) -> str:
     values = {
         "@PROGRAM@": str(installation.program),
         "@MEMORYD_HOME@": str(installation.home.root),
+        "@HOME@": str(installation.person),
         "@PATH@": installation.path,
-        "@STANDARD_ERROR@": str(installation.home.logs / "launchd.log"),
+        "@STANDARD_ERROR@": str(log_file(installation.home)),
     }
     quoted = {placeholder: escape(_one_line(value)) for placeholder, value in values.items()}
     return _fill("launchd", f"{LABEL}.plist", quoted)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a standing service file of ours names; empty where it does not (a person's edit)."""
+
+    program: str
+    #: ``MEMORYD_HOME``, ``HOME``, ``PATH`` and what else it sets.
+    environ: Mapping[str, str]
+
+    @property
+    def home(self) -> Home | None:
+        """The home it serves."""
+        root = self.environ.get("MEMORYD_HOME", "")
+        return Home(Path(root)) if root.startswith("/") else None
+
+    @property
+    def path(self) -> str:
+        """Where it looks for programs."""
+        return self.environ.get("PATH", "")
+
+
+def named_by(text: str) -> Named:
+    """What a service file, a unit or a property list, names. Never raises: it may be edited."""
+    if not text.lstrip().startswith("<?xml"):
+        return _named_by_unit(text)
+    try:
+        agent = plistlib.loads(text.encode())
+        words = agent["ProgramArguments"]
+        return Named(str(words[0]), {str(k): str(v) for k, v in _dict(agent).items()})
+    except (KeyError, IndexError, TypeError, ValueError, ExpatError):
+        return Named("", {})
+
+
+def _dict(agent: Mapping[str, object]) -> Mapping[object, object]:
+    found = agent.get("EnvironmentVariables")
+    return found if isinstance(found, dict) else {}
+
+
+def _named_by_unit(text: str) -> Named:
+    program, environ = "", {}
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        quoted = re.fullmatch(r':?"((?:[^"\\]|\\.)*)"(?: run)?', value)
+        if not quoted:
+            continue
+        plain = re.sub(r"\\(.)", r"\1", quoted[1]).replace("%%", "%")
+        if key == "ExecStart":
+            program = plain
+        elif key == "Environment":
+            name, _, rest = plain.partition("=")
+            environ[name] = rest
+    return Named(program, environ)
 
 
 def _fill(folder: str, name: str, values: Mapping[str, str]) -> str:

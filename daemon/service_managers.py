@@ -3,75 +3,32 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from memoryd.daemon.service_files import (
     LABEL,
     UNIT,
     Installation,
+    log_file,
+    named_by,
     render_launchd,
     render_systemd,
 )
+from memoryd.daemon.service_programs import CHANGE_SECONDS, QUESTION_SECONDS, State, ask, find, must
 from memoryd.memory.errors import ServiceError
-from memoryd.memory.text import clip
 
-QUESTION_SECONDS = 30
-#: A restart waits for the drain (660 s at most, as the files say) and for the start.
-CHANGE_SECONDS = 800
-
-_BY_HAND = "`memoryd run` runs the daemon in the foreground, under any supervisor"
-
-
-@dataclass(frozen=True)
-class State:
-    """What the manager says of the service; None where it could not be asked."""
-
-    enabled: bool | None
-    active: bool | None
-    #: The manager's own word, for a person.
-    detail: str
-
-
-class Manager(Protocol):
-    """The program that starts services on this machine."""
-
-    @property
-    def name(self) -> str:
-        """``systemd`` or ``launchd``."""
-        ...
-
-    def file(self) -> Path:
-        """Where the service file belongs."""
-        ...
-
-    def render(self, installation: Installation) -> str:
-        """The text of the service file."""
-        ...
-
-    def check(self) -> None:
-        """Raise ``ServiceError``, with a way out, where the manager cannot be used."""
-        ...
-
-    def start(self, *, changed: bool) -> None:
-        """Enable and start the service; one that runs is restarted only if its file changed."""
-        ...
-
-    def stop(self) -> None:
-        """Stop and disable the service. One that is not there is no error."""
-        ...
-
-    def forget(self) -> None:
-        """Called after the file is gone."""
-        ...
-
-    def state(self) -> State:
-        """Whether the service is enabled and active. Never raises for a manager that is away."""
-        ...
+_TO_STDERR = (
+    "the daemon logs to standard error, which systemd keeps where you told it to;"
+    " `memoryd run` shows it"
+)
+#: ``launchctl bootout`` may answer before the daemon has drained: 36, "Operation now in progress".
+_IN_PROGRESS = 36
+#: Between two looks whether it has; launchd has no way to wait.
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -92,20 +49,32 @@ class Systemd:
 
     def check(self) -> None:
         """Ask for its version: that needs the program and the connection to it."""
-        _must(self._ask("show", "--property=Version"), "the user's systemd cannot be reached")
+        must(self._ask("show", "--property=Version"), "the user's systemd cannot be reached")
 
-    def start(self, *, changed: bool) -> None:
+    def install(self, *, changed: bool) -> None:
         """``daemon-reload``, ``enable --now``, and ``restart`` for a file that changed under it."""
         was_active = self.state().active
         self._must_do("daemon-reload")
-        # A service that failed too often is not started again until this; it has no other effect,
-        # and fails for one that systemd has not loaded.
-        self._ask("reset-failed", UNIT)
+        self._reset_failed()
         self._must_do("enable", "--now", UNIT)
         if changed and was_active:
             self._must_do("restart", UNIT)
 
+    def start(self) -> None:
+        """``start``; one that failed too often is forgiven."""
+        self._reset_failed()
+        self._must_do("start", UNIT)
+
     def stop(self) -> None:
+        """``stop``: no ``Restart=`` applies to it; enabled as it is, the next login starts it."""
+        self._must_do("stop", UNIT)
+
+    def restart(self) -> None:
+        """``restart``; one that failed too often is forgiven."""
+        self._reset_failed()
+        self._must_do("restart", UNIT)
+
+    def remove(self) -> None:
         """``disable --now``."""
         self._must_do("disable", "--now", UNIT)
 
@@ -115,25 +84,55 @@ class Systemd:
 
     def state(self) -> State:
         """From ``systemctl show``, which answers for units that do not exist too."""
+        wanted = "UnitFileState,ActiveState,SubState,NRestarts,MainPID"
         try:
-            answer = self._ask("show", "--property=UnitFileState,ActiveState,SubState", UNIT)
-            _must(answer, "the user's systemd cannot be reached")
+            answer = self._ask("show", f"--property={wanted}", UNIT)
+            must(answer, "the user's systemd cannot be reached")
         except ServiceError as error:
             return State(None, None, error.message)
         lines = (line.partition("=") for line in answer.stdout.splitlines())
         said = {key: value for key, _, value in lines}
         active = said.get("ActiveState", "")
-        detail = f"{active or 'unknown'} ({said.get('SubState') or 'unknown'})"
         return State(
-            said.get("UnitFileState") == "enabled", active in {"active", "reloading"}, detail
+            said.get("UnitFileState") == "enabled",
+            active in {"active", "reloading"},
+            f"{active or 'unknown'} ({said.get('SubState') or 'unknown'})",
+            failed=active == "failed",
+            restarts=_number(said.get("NRestarts", "")),
+            pid=_number(said.get("MainPID", "")) or None,
         )
 
+    def log_command(self, text: str, lines: int, *, follow: bool) -> list[str]:
+        """``journalctl --user``."""
+        program = find(self.environ, "journalctl", _TO_STDERR)
+        words = ["--user", f"--unit={UNIT}", f"--lines={lines}", "--no-pager", "--output=short-iso"]
+        return [program, *words, *(["--follow"] if follow else [])]
+
+    def sees(self, names: Collection[str], text: str) -> frozenset[str] | None:
+        """From the running process; else what systemd itself and the file would give it."""
+        pid = self.state().pid
+        own = _environ_of(pid) if pid else None
+        if own is not None:
+            return frozenset(names) & own
+        try:
+            answer = self._ask("show-environment")
+        except ServiceError:
+            return None
+        if answer.returncode:
+            return None
+        given = {line.partition("=")[0] for line in answer.stdout.splitlines()}
+        return frozenset(names) & (given | set(named_by(text).environ))
+
+    def _reset_failed(self) -> None:
+        """Without it a service that failed too often is not started; fails for one not loaded."""
+        self._ask("reset-failed", UNIT)
+
     def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return _run(self.environ, QUESTION_SECONDS, "systemctl", "--user", *words)
+        return ask(self.environ, QUESTION_SECONDS, "systemctl", "--user", *words)
 
     def _must_do(self, *words: str) -> None:
-        done = _run(self.environ, CHANGE_SECONDS, "systemctl", "--user", *words)
-        _must(done, f"systemctl --user {' '.join(words)} failed")
+        done = ask(self.environ, CHANGE_SECONDS, "systemctl", "--user", *words)
+        must(done, f"systemctl --user {' '.join(words)} failed")
 
 
 @dataclass(frozen=True)
@@ -153,23 +152,40 @@ class Launchd:
 
     def check(self) -> None:
         """Look at the domain: there is none without a graphical login."""
-        _must(self._ask("print", self._domain), "launchd has no session for this user")
+        must(self._ask("print", self._domain), "launchd has no session for this user")
 
-    def start(self, *, changed: bool) -> None:
+    def install(self, *, changed: bool) -> None:
         """``bootstrap``, after ``bootout`` where an older file is loaded."""
-        loaded = self.state().enabled
-        if loaded and not changed:
-            self._must_do("kickstart", f"{self._domain}/{LABEL}")
+        if self.state().enabled and not changed:
+            self._must_do("kickstart", self._target)
             return
-        if loaded:
-            self._must_do("bootout", f"{self._domain}/{LABEL}")
-        self._must_do("enable", f"{self._domain}/{LABEL}")
+        self.restart()
+
+    def start(self) -> None:
+        """``bootstrap`` where it is not loaded, ``kickstart`` where it is."""
+        if self.state().enabled:
+            self._must_do("kickstart", self._target)
+            return
+        self._must_do("enable", self._target)
         self._must_do("bootstrap", self._domain, str(self.file()))
 
     def stop(self) -> None:
+        """``bootout`` where it is loaded: ``KeepAlive`` ends with it; the next login loads it."""
+        if not self.state().enabled:
+            return
+        done = ask(self.environ, CHANGE_SECONDS, "launchctl", "bootout", self._target)
+        if done.returncode != _IN_PROGRESS:
+            must(done, f"launchctl bootout {self._target} failed")
+        self._wait_until_gone()
+
+    def restart(self) -> None:
+        """``bootout``, which drains (``kickstart -k`` kills), and ``bootstrap``."""
+        self.stop()
+        self.start()
+
+    def remove(self) -> None:
         """``bootout`` where it is loaded."""
-        if self.state().enabled:
-            self._must_do("bootout", f"{self._domain}/{LABEL}")
+        self.stop()
 
     def forget(self) -> None:
         """launchd forgets at ``bootout``."""
@@ -178,53 +194,76 @@ class Launchd:
         """From ``launchctl print``, which fails for a service that is not loaded."""
         try:
             self.check()
-            answer = self._ask("print", f"{self._domain}/{LABEL}")
+            answer = self._ask("print", self._target)
         except ServiceError as error:
             return State(None, None, error.message)
         if answer.returncode != 0:
             return State(False, False, "not loaded")
-        running = "state = running" in answer.stdout
-        return State(True, running, "running" if running else "loaded")
+        lines = (line.strip().partition(" = ") for line in answer.stdout.splitlines())
+        said = {key: value for key, _, value in reversed(list(lines))}
+        running = said.get("state") == "running"
+        runs = _number(said.get("runs", ""))
+        return State(
+            True,
+            running,
+            "running" if running else "loaded",
+            restarts=None if runs is None else max(0, runs - 1),
+            pid=_number(said.get("pid", "")),
+        )
+
+    def log_command(self, text: str, lines: int, *, follow: bool) -> list[str]:
+        """``tail`` of the file that the property list names."""
+        home = named_by(text).home
+        log = log_file(home) if home else None
+        if log is None or not log.exists():
+            where = f" at {log}" if log else ""
+            raise ServiceError(
+                f"there is no log{where} yet", hint="`memoryd service status` tells how it is"
+            )
+        program = find(self.environ, "tail", f"the log is {log}")
+        return [program, "-n", str(lines), *(["-F"] if follow else []), str(log)]
+
+    def sees(self, names: Collection[str], text: str) -> frozenset[str] | None:
+        """What the property list sets, and what launchd itself has (``launchctl getenv``)."""
+        seen = set(names) & set(named_by(text).environ)
+        try:
+            seen |= {name for name in names if self._ask("getenv", name).stdout.strip()}
+        except ServiceError:
+            return None
+        return frozenset(seen)
+
+    def _wait_until_gone(self) -> None:
+        """Until the domain does not know it any more: ``bootstrap`` would fail before."""
+        deadline = time.monotonic() + CHANGE_SECONDS
+        while self._ask("print", self._target).returncode == 0:
+            if time.monotonic() > deadline:
+                raise ServiceError(f"{LABEL} did not end within {CHANGE_SECONDS} s")
+            time.sleep(_LOOK_SECONDS)
 
     @property
     def _domain(self) -> str:
         return f"gui/{os.getuid()}"
 
+    @property
+    def _target(self) -> str:
+        return f"{self._domain}/{LABEL}"
+
     def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return _run(self.environ, QUESTION_SECONDS, "launchctl", *words)
+        return ask(self.environ, QUESTION_SECONDS, "launchctl", *words)
 
     def _must_do(self, *words: str) -> None:
-        done = _run(self.environ, CHANGE_SECONDS, "launchctl", *words)
-        _must(done, f"launchctl {' '.join(words)} failed")
+        done = ask(self.environ, CHANGE_SECONDS, "launchctl", *words)
+        must(done, f"launchctl {' '.join(words)} failed")
 
 
-def _run(
-    environ: Mapping[str, str], seconds: int, program: str, *words: str
-) -> subprocess.CompletedProcess[str]:
-    found = shutil.which(program, path=environ.get("PATH"))
-    if found is None:
-        raise ServiceError(f"{program} was not found", hint=_BY_HAND)
-    plain = {**environ, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""}
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _environ_of(pid: int) -> frozenset[str] | None:
+    """The names of a process's variables; None where the system does not show them."""
     try:
-        return subprocess.run(
-            [found, *words],
-            env=plain,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ServiceError(
-            f"{program} {' '.join(words)} did not end within {seconds} s", hint=_BY_HAND
-        ) from error
-    except OSError as error:
-        raise ServiceError(f"{program} cannot be run: {error.strerror}", hint=_BY_HAND) from error
-
-
-def _must(done: subprocess.CompletedProcess[str], what: str) -> None:
-    if done.returncode == 0:
-        return
-    said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-    raise ServiceError(f"{what}: {clip(said, 300)}", hint=_BY_HAND)
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    return frozenset(os.fsdecode(word.partition(b"=")[0]) for word in data.split(b"\0") if word)

@@ -174,6 +174,10 @@ class Doorbell:
         """Whether a stop was asked for: claim nothing more."""
         return bool(self._consumer.stop_flag.is_set())
 
+    def drain_within(self, seconds: float) -> None:
+        """A stop that begins from now on waits so long for what is worked on."""
+        self._consumer.shutdown_timeout = seconds
+
     def pause(self, seconds: float) -> None:
         """Wait in a worker's thread; a stop ends it at once."""
         self._consumer.stop_flag.wait(seconds)

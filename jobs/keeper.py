@@ -104,6 +104,12 @@ class LeaseKeeper:
                 held.job for held in self._held.values() if now >= held.limit + STUCK_AFTER_SECONDS
             ]
 
+    def overdue(self) -> list[Job]:
+        """Attempts that are over their limit and still there."""
+        now = self.clock.monotonic()
+        with self._guard:
+            return [held.job for held in self._held.values() if now >= held.limit]
+
     def _limit(self, job: Job) -> float:
         return self.clock.monotonic() + KINDS[job.kind].limit_seconds
 
