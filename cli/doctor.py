@@ -26,12 +26,13 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM"}
 @json_option
 def doctor(home: Home, as_json: bool) -> None:
     """Look everything over: what is wrong is named, with what to do; exit code 1 where it is."""
+    from memoryd.daemon import service_health
     from memoryd.jobs.doctor import examine
     from memoryd.memory import log
     from memoryd.memory.clock import SystemClock
 
     log.configure(quiet=True)
-    findings = examine(home, SystemClock(), os.environ)
+    findings = examine(home, SystemClock(), os.environ, more=(service_health.CHECK,))
     counts = Counter(each.severity for each in findings)
     healthy = not counts["problem"]
     values = {"healthy": healthy, "findings": [asdict(each) for each in findings]}

@@ -25,6 +25,7 @@ _TO_STDERR = (
     "the daemon logs to standard error, which systemd keeps where you told it to;"
     " `memoryd run` shows it"
 )
+_LOGS = "`memoryd service logs` may tell why; `memoryd run` runs it in the foreground"
 #: ``launchctl bootout`` may answer before the daemon has drained: 36, "Operation now in progress".
 _IN_PROGRESS = 36
 #: Between two looks whether it has; launchd has no way to wait.
@@ -132,7 +133,7 @@ class Systemd:
 
     def _must_do(self, *words: str) -> None:
         done = ask(self.environ, CHANGE_SECONDS, "systemctl", "--user", *words)
-        must(done, f"systemctl --user {' '.join(words)} failed")
+        must(done, f"systemctl --user {' '.join(words)} failed", _LOGS)
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,7 @@ class Launchd:
 
     def _must_do(self, *words: str) -> None:
         done = ask(self.environ, CHANGE_SECONDS, "launchctl", *words)
-        must(done, f"launchctl {' '.join(words)} failed")
+        must(done, f"launchctl {' '.join(words)} failed", _LOGS)
 
 
 def _number(text: str) -> int | None:

@@ -8,7 +8,7 @@ the inbox is taken in first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from memoryd.jobs import checks_agents, checks_queue, checks_stores
@@ -25,8 +25,10 @@ __all__ = ["CHECKS", "LISTED", "Check", "Look", "examine"]
 LISTED = 20
 
 
-def examine(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Finding]:
-    """Every finding, in the order of ``CHECKS``; an "ok" for each check that found nothing.
+def examine(
+    home: Home, clock: Clock, environ: Mapping[str, str], more: Iterable[Check] = ()
+) -> list[Finding]:
+    """Every finding, in the order of ``CHECKS`` and ``more``; "ok" for a check that found nothing.
 
     A home that is not there is not made: the only finding says so.
     """
@@ -37,7 +39,7 @@ def examine(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Findin
     look = Look(home, clock, environ)
     findings: dict[Finding, None] = {}
     try:
-        for check in CHECKS:
+        for check in (*CHECKS, *more):
             found = list(shortened(found_by(partial(check.look, look)), LISTED))
             ok = Finding(check.code, "ok", check.fine)
             findings |= dict.fromkeys(found or [ok])
