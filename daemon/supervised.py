@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memoryd.memory.clock import Clock
-from memoryd.memory.files import read_or_none, write_atomic
+from memoryd.memory.files import make_directory, read_or_none, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
 
@@ -44,12 +44,12 @@ def may_start(home: Home, environ: Mapping[str, str], clock: Clock) -> bool:
     if supervisor(environ) != "launchd":
         return True
     now = clock.now_ms()
-    recent = [at for at in _starts(home) if 0 <= now - at < START_LIMIT_MS]
-    if len(recent) >= START_LIMIT:
-        logger().error("daemon.given_up", starts=len(recent), todo="memoryd service start")
-        return False
     try:
-        home.prepare()
+        recent = [at for at in _starts(home) if 0 <= now - at < START_LIMIT_MS]
+        if len(recent) >= START_LIMIT:
+            logger().error("daemon.given_up", starts=len(recent), todo="memoryd service start")
+            return False
+        make_directory(_file(home).parent)
         write_atomic(_file(home), " ".join(map(str, [*recent, now])).encode())
     except OSError as error:
         logger().warning("starts.uncounted", reason=error.strerror)

@@ -57,9 +57,9 @@ class Upgrades:
 
         Where that cannot be remembered it is not done: it could be for ever.
         """
-        if read_or_none(self._done) == version.encode():
-            return False
         try:
+            if read_or_none(self._done) == version.encode():
+                return False
             write_atomic(self._done, version.encode())
         except OSError as error:
             logger().warning("upgrade.not_remembered", reason=error.strerror)

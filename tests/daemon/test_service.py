@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 import os
 import plistlib
-import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from managing import (
+    FAKE_LAUNCHCTL,
+    FAKE_LOGINCTL,
+    FAKE_SYSTEMCTL,
+    calls,
+    make_environ,
+    make_fake,
+    make_installation,
+    make_program,
+)
 
 from memoryd.cli.service import service as command
 from memoryd.daemon import service
@@ -28,65 +38,12 @@ from memoryd.daemon.service_managers import Launchd, Systemd
 from memoryd.memory.errors import ServiceError
 from memoryd.memory.home import Home
 
-FAKE_SYSTEMCTL = """
-case "$2" in
-    show)
-        if [ "$3" = --property=Version ]; then echo Version=252; exit; fi
-        if [ -e enabled ]; then echo UnitFileState=enabled; else echo UnitFileState=; fi
-        if [ -e active ]; then echo ActiveState=active; echo SubState=running
-        else echo ActiveState=inactive; echo SubState=dead; fi;;
-    enable) : > enabled; : > active;;
-    disable) rm -f enabled active;;
-    reset-failed) echo "Unit not loaded." >&2; exit 1;;
-esac
-"""
-
-FAKE_LAUNCHCTL = """
-case "$1 $2" in
-    print*memoryd.daemon)
-        if [ -e active ]; then echo "	state = running"; else exit 113; fi;;
-    bootstrap*) : > active;;
-    bootout*) rm active;;
-esac
-"""
-
-
-def make_program(path: Path, script: str = "") -> Path:
-    """An executable shell script."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}")
-    path.chmod(0o755)
-    return path
-
-
-def make_fake(folder: Path, name: str, script: str) -> None:
-    """A program ``name``, alone on a PATH of its own, that keeps its state in ``folder``."""
-    place = shlex.quote(str(folder))
-    make_program(folder / "bin" / name, f'cd {place}\necho "$*" >> calls\n{script}')
-
-
-def calls(folder: Path) -> list[str]:
-    """What the fake was asked to change so far, questions left out."""
-    log = folder / "calls"
-    lines = log.read_text().splitlines() if log.exists() else []
-    return [line for line in lines if "show" not in line and "print" not in line]
-
-
-def make_installation(folder: Path, name: str = "plain") -> Installation:
-    """An installation whose paths all hold ``name``."""
-    program = make_program(folder / name / "bin" / "memoryd")
-    return Installation(program, Home(folder / name / "home"), f"{program.parent}:/usr/bin")
-
-
-def make_environ(folder: Path) -> dict[str, str]:
-    """An environment whose PATH holds only the fake and the shell's own programs."""
-    return {"PATH": f"{folder / 'bin'}:/bin:/usr/bin", "HOME": os.environ["HOME"]}
-
 
 @pytest.fixture
 def systemd(tmp_path: Path) -> Systemd:
     """systemd with a ``systemctl`` of ours."""
     make_fake(tmp_path, "systemctl", FAKE_SYSTEMCTL)
+    make_fake(tmp_path, "loginctl", FAKE_LOGINCTL)
     return Systemd(make_environ(tmp_path))
 
 
@@ -144,6 +101,9 @@ def test_the_unit_names_the_installation_absolutely(tmp_path: Path) -> None:
         "KillMode=mixed",
         "UMask=0077",
         "NoNewPrivileges=yes",
+        "OOMPolicy=continue",
+        "RestartForceExitStatus=75",
+        "Environment=MEMORYD_SUPERVISOR=systemd",
     ],
 )
 def test_the_unit_keeps_what_the_daemon_relies_on(tmp_path: Path, directive: str) -> None:
@@ -173,7 +133,9 @@ def test_the_launch_agent_reads_back_as_it_was_meant(tmp_path: Path, name: str) 
 
     assert agent["ProgramArguments"] == [str(installation.program), "run"]
     assert agent["EnvironmentVariables"] == {
+        "HOME": os.environ["HOME"],
         "MEMORYD_HOME": str(installation.home.root),
+        "MEMORYD_SUPERVISOR": "launchd",
         "PATH": installation.path,
     }
     assert agent["StandardErrorPath"] == str(installation.home.logs / "launchd.log")
@@ -266,10 +228,12 @@ def test_install_again_changes_nothing(tmp_path: Path, systemd: Systemd) -> None
 
 
 def test_install_from_elsewhere_restarts_what_runs(tmp_path: Path, systemd: Systemd) -> None:
-    """After an upgrade to another path the new program runs, not the old."""
-    service.install(systemd, make_installation(tmp_path, "old"))
+    """A virtual environment made anew elsewhere: the new program runs, not the old."""
+    old = make_installation(tmp_path, "old")
+    service.install(systemd, old)
 
-    done = service.install(systemd, make_installation(tmp_path, "new"))
+    new = replace(make_installation(tmp_path, "new"), home=old.home)
+    done = service.install(systemd, new)
 
     assert done.changed
     assert calls(tmp_path)[-1] == f"--user restart {UNIT}"
@@ -382,9 +346,10 @@ def test_the_launch_agent_is_loaded_once(tmp_path: Path, launchd: Launchd) -> No
 def test_a_changed_launch_agent_is_loaded_anew(tmp_path: Path, launchd: Launchd) -> None:
     """The old one is booted out first, and uninstall ends with none."""
     domain = f"gui/{os.getuid()}"
-    service.install(launchd, make_installation(tmp_path, "old"))
+    old = make_installation(tmp_path, "old")
+    service.install(launchd, old)
 
-    service.install(launchd, make_installation(tmp_path, "new"))
+    service.install(launchd, replace(make_installation(tmp_path, "new"), home=old.home))
 
     assert calls(tmp_path)[2:] == [
         f"bootout {domain}/{LABEL}",
@@ -403,6 +368,8 @@ def test_a_changed_launch_agent_is_loaded_anew(tmp_path: Path, launchd: Launchd)
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     """The commands as a person runs them on Linux, with the fake ``systemctl``."""
     make_fake(tmp_path, "systemctl", FAKE_SYSTEMCTL)
+    make_fake(tmp_path, "loginctl", FAKE_LOGINCTL)
+    make_fake(tmp_path, "journalctl", "echo one; echo two")
     program = make_program(tmp_path / "env" / "bin" / "memoryd")
     monkeypatch.setattr(sys, "argv", [str(program)])
     monkeypatch.setattr(sys, "platform", "linux")
@@ -431,19 +398,33 @@ def test_every_command_answers_in_json(commands: CliRunner) -> None:
     """The keys are stable, whether or not there is a service."""
     answers = [
         json.loads(commands.invoke(command, [*words, "--json"]).output)
-        for words in (["status"], ["install"], ["status"], ["uninstall"], ["uninstall"])
+        for words in map(
+            str.split,
+            [
+                *("status", "install", "status", "start", "stop", "restart", "logs -n 2"),
+                *("uninstall", "uninstall"),
+            ],
+        )
     ]
 
-    status = {"manager", "path", "installed", "current", "enabled", "active", "detail"}
+    state = {"enabled", "active", "detail"}
+    status = {"manager", "path", "installed", "current", "home", "stopped", "lingers", "restarts"}
+    status |= state
     assert [set(answer) for answer in answers] == [
         status,
-        {"manager", "path", "changed", "enabled", "active", "detail"},
+        {"manager", "path", "changed", "lingers"} | state,
         status,
+        {"manager"} | state,
+        {"manager"} | state,
+        {"manager"} | state,
+        {"manager", "lines"},
         {"manager", "path", "removed"},
         {"manager", "path", "removed"},
     ]
     assert [answers[0]["installed"], answers[2]["installed"]] == [False, True]
-    assert [answers[3]["removed"], answers[4]["removed"]] == [True, False]
+    assert [answer["active"] for answer in answers[3:6]] == [True, False, True]
+    assert answers[6]["lines"] == ["one", "two"]
+    assert [answers[7]["removed"], answers[8]["removed"]] == [True, False]
 
 
 def test_status_reads_as_three_lines(commands: CliRunner) -> None:
