@@ -185,3 +185,26 @@ def test_the_answers_shown_to_who_writes_a_provider_are_answers() -> None:
     assert answer.facts[0].relation.name == "staging-database"
     assert (proposals.whole, proposals.refused) == (True, ())
     assert proposals.merges and proposals.episodes and proposals.promotions
+
+
+def test_every_line_of_the_unit_has_its_reason() -> None:
+    """docs/service.md has each directive of the unit in a table, with its value, and no other."""
+    unit = (ROOT / "systemd" / "memoryd.service").read_text()
+    lines = re.findall(r"^(\w+)=(.*)$", unit, re.MULTILINE)
+    apart = {"Description", "WantedBy", "ExecStart", "ExecReload", "Environment"}
+    table = (ROOT / "docs" / "service.md").read_text().partition("## The unit, line by line")[2]
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|", table.partition("Left out")[0], re.MULTILINE)
+    told = {name for cell, _ in rows for name in re.findall(r"`(\w+)`", cell)}
+    values = {name: cell for names, cell in rows for name in re.findall(r"`(\w+)`", names)}
+
+    assert told == {name for name, _ in lines} - apart
+    assert [
+        f"{name}={value}" for name, value in lines if value not in values.get(name, value)
+    ] == []
+
+
+def test_every_finding_about_the_service_is_documented() -> None:
+    """Where the others are."""
+    codes = _codes_in(ROOT / "daemon" / "service_health.py")
+
+    assert sorted(code for code in codes if f"`{code}`" not in JOBS) == []

@@ -40,6 +40,13 @@ def test_every_command_has_help_with_an_example(words: tuple[str, ...]) -> None:
     assert "memoryd " + words[0] in done.output.split("Example: ")[1]
 
 
+#: One brings its own along; the service names its own, and there is one.
+WITHOUT_HOME = {
+    ("demo",),
+    *(("service", word) for word in ("uninstall", "start", "stop", "restart", "logs")),
+}
+
+
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_every_command_that_prints_takes_json_and_a_home(words: tuple[str, ...]) -> None:
     """The same two options everywhere, but where no home is looked at or one is brought along."""
@@ -54,7 +61,7 @@ def test_every_command_that_prints_takes_json_and_a_home(words: tuple[str, ...])
     options = {option for parameter in command.params for option in parameter.opts}
 
     assert "--json" in options
-    assert "--home" in options or words in {("demo",), ("service", "uninstall")}
+    assert "--home" in options or words in WITHOUT_HOME
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
