@@ -3,16 +3,19 @@
 VENV ?= .venv
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check clean
+.PHONY: help demo test test-systemd check clean
 
 help: ## Say what can be made here
-	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(INSTALLED) ## Show memoryd at work on a session of its own, in a home of its own
 	@$(VENV)/bin/memoryd demo
 
 test: $(INSTALLED) ## Run every test
 	@$(VENV)/bin/pytest
+
+test-systemd: $(INSTALLED) ## Try the service under a real systemd, in namespaces; needs root on Linux
+	@MEMORYD_TEST_SYSTEMD=1 $(VENV)/bin/pytest -n 0 -rs tests/daemon/test_real_service.py
 
 check: $(INSTALLED) ## Check format, lint, types and the architecture
 	@$(VENV)/bin/ruff format --check .

@@ -11,6 +11,7 @@ its configuration cannot be used, and after five bad starts in ten minutes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from memoryd.memory.clock import Clock
@@ -65,7 +66,9 @@ def ended_well(home: Home, environ: Mapping[str, str]) -> None:
 def forgive(home: Home | None) -> None:
     """Forget earlier starts: a person starts it now."""
     if home is not None:
-        _file(home).unlink(missing_ok=True)
+        # A home that is no folder is for the start itself to complain of.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            _file(home).unlink()
 
 
 def _starts(home: Home) -> list[int]:

@@ -156,7 +156,7 @@ def test_the_rule_sees_an_import_wherever_it_hides() -> None:
 
     assert ("click", True) in found
     assert ("memoryd.daemon.service", False) in found
-    assert ("memoryd.daemon.service_managers.State", False) in found
+    assert ("memoryd.daemon.service_programs.State", False) in found
 
 
 def test_folders_are_imported_by_their_package() -> None:
