@@ -130,7 +130,20 @@ def _daemon(daemon: dict[str, Any] | None) -> list[str]:
         for name in ("sweep", "rescue", "discovery")
         if (at := daemon.get(f"last_{name}_at")) is not None
     ]
-    return [f"daemon    {', '.join(said)}", *([f"looked    {', '.join(looked)}"] if looked else [])]
+    lines = [f"daemon    {', '.join(said)}"]
+    if looked:
+        lines.append(f"looked    {', '.join(looked)}")
+    return lines + _restart(daemon)
+
+
+def _restart(daemon: dict[str, Any]) -> list[str]:
+    """What this process does not use: another version, settings it was built with."""
+    wanted = []
+    if daemon.get("upgraded_to"):
+        wanted.append(f"version {daemon['upgraded_to']} is installed")
+    if daemon.get("restart_for"):
+        wanted.append(f"{', '.join(daemon['restart_for'])} changed")
+    return [f"restart   needed: {', '.join(wanted)}"] if wanted else []
 
 
 def _providers(values: dict[str, Any]) -> list[str]:

@@ -24,6 +24,7 @@ from memoryd.daemon.supervised import forgive
 from memoryd.memory.errors import ServiceError
 from memoryd.memory.files import make_directory, read_or_none, write_atomic
 from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def install(manager: Manager, installation: Installation, *, linger: bool = Fals
     standing = _ours(path)
     _refuse_another_home(standing, installation.home)
     manager.check()
+    _refuse_a_second(manager, installation.home)
     installation.home.prepare()
     changed = standing != text
     if changed:
@@ -115,7 +117,9 @@ def uninstall(manager: Manager) -> bool:
 
 def start(manager: Manager) -> State:
     """Start the service. Raises ``ServiceError`` where none is installed or it does not start."""
-    _begin(_installed(manager).home)
+    home = _installed(manager).home
+    _refuse_a_second(manager, home)
+    _begin(home)
     manager.start()
     return manager.state()
 
@@ -131,7 +135,9 @@ def stop(manager: Manager) -> State:
 
 def restart(manager: Manager) -> State:
     """Stop the service, with its drain, and start it. Raises ``ServiceError``."""
-    _begin(_installed(manager).home)
+    home = _installed(manager).home
+    _refuse_a_second(manager, home)
+    _begin(home)
     manager.restart()
     return manager.state()
 
@@ -173,6 +179,19 @@ def follow(manager: Manager, lines: int) -> int:
     """Show the log as it is written, until Ctrl-C; the exit code of the program that shows it."""
     words = manager.log_command(_installed_text(manager), lines, follow=True)
     return subprocess.run(words, env=dict(manager.environ), stdin=subprocess.DEVNULL).returncode
+
+
+def _refuse_a_second(manager: Manager, home: Home | None) -> None:
+    """A daemon that a person runs holds the home: the service would fail five times and give up."""
+    if home is None or not home.daemon_lock.is_file() or manager.state().active is not False:
+        return
+    lock = FileLock(home.daemon_lock)
+    if not lock.acquire():
+        raise ServiceError(
+            f"memoryd already runs on {home.root} (pid {lock.holder()}), not as the service",
+            hint="end it first: Ctrl-C where it runs, or SIGTERM; it finishes what it works on",
+        )
+    lock.release()
 
 
 def _begin(home: Home | None) -> None:

@@ -18,7 +18,7 @@ case "$2" in
         elif [ -e failed ]; then echo ActiveState=failed; echo SubState=failed
         else echo ActiveState=inactive; echo SubState=dead; fi
         if [ -e restarts ]; then echo NRestarts=$(cat restarts); else echo NRestarts=0; fi
-        echo MainPID=0;;
+        if [ -e pid ]; then echo MainPID=$(cat pid); else echo MainPID=0; fi;;
     show-environment) cat environment;;
     enable) : > enabled; : > active;;
     disable) rm -f enabled active;;

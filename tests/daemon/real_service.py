@@ -46,7 +46,7 @@ def is_so(held: Callable[[], object]) -> bool:
     while not held():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        os.sched_yield()
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -116,6 +117,14 @@ FAULTS: dict[str, tuple[Callable[[Person], object], list[tuple[str, str]]]] = {
     "a key that the service has": (
         lambda person: (person.configure(KEY), write(person, "environment", "MY_KEY=x\n")),
         [],
+    ),
+    "a key that only systemd has, and not the running service": (
+        lambda person: (
+            person.configure(KEY),
+            write(person, "environment", "MY_KEY=x\n"),
+            write(person, "pid", str(os.getpid())),
+        ),
+        [("service.key", "problem")] if Path("/proc/self/environ").exists() else [],
     ),
     "a program of the shell's own": (
         lambda person: person.configure('[provider]\nname = "command"\ncommand = ["myagent"]\n'),

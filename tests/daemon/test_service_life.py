@@ -31,6 +31,7 @@ from memoryd.daemon.service_managers import Launchd, Systemd
 from memoryd.daemon.service_record import Record
 from memoryd.memory.errors import ServiceError
 from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
 
 AWKWARD = ["plain", "sp ace", "per%cent %h", 'a "b" \\ 100%', "ü", "@PATH@", "<b> & 'x'"]
 
@@ -159,6 +160,29 @@ def test_launchd_counts_starts_by_itself(tmp_path: Path, launchd: Launchd) -> No
     service.install(launchd, make_installation(tmp_path))
 
     assert launchd.state().restarts == 3
+
+
+def test_a_daemon_that_a_person_runs_is_named_before_the_service_fails(
+    tmp_path: Path, systemd: Systemd
+) -> None:
+    """It holds the home: nothing is written, nothing is started; then all goes on."""
+    installation = make_installation(tmp_path)
+    installation.home.prepare()
+
+    with FileLock(installation.home.daemon_lock) as lock:
+        assert lock.acquire()
+        with pytest.raises(ServiceError, match=rf"already runs on .* \(pid {os.getpid()}\)"):
+            service.install(systemd, installation)
+        assert not systemd.file().exists()
+    service.install(systemd, installation)
+    (tmp_path / "active").unlink()
+
+    with FileLock(installation.home.daemon_lock) as lock:
+        assert lock.acquire()
+        for do in (service.start, service.restart):
+            with pytest.raises(ServiceError, match="not as the service"):
+                do(systemd)
+    assert service.start(systemd).active
 
 
 # ---------------------------------------------------------------- one service, one home
