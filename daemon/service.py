@@ -127,9 +127,11 @@ def start(manager: Manager) -> State:
 def stop(manager: Manager) -> State:
     """Stop the service until it is started, or until the next login. Raises ``ServiceError``."""
     home = _installed(manager).home
-    # Before: nothing may start it while it drains.
-    service_record.write(home, replace(service_record.read(home), stopped=True))
-    manager.stop()
+    try:
+        # Before: nothing may start it while it drains. A home that is full is no reason not to.
+        service_record.write(home, replace(service_record.read(home), stopped=True))
+    finally:
+        manager.stop()
     return manager.state()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -117,6 +118,22 @@ def test_a_start_forgives_what_failed_too_often(tmp_path: Path, systemd: Systemd
         assert systemd.state().failed
         assert do(systemd).active
         assert not (tmp_path / "failed").exists()
+
+
+def test_a_home_that_cannot_be_written_is_stopped_all_the_same(
+    tmp_path: Path, systemd: Systemd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the stop could not be remembered is said."""
+    service.install(systemd, make_installation(tmp_path))
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(service_record, "write_atomic", full)
+
+    with pytest.raises(ServiceError, match=r"service\.json cannot be written"):
+        service.stop(systemd)
+    assert systemd.state().active is False
 
 
 @pytest.mark.parametrize("words", ["start", "stop", "restart", "logs"])

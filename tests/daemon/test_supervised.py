@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from memoryd.cli.run import run
 from memoryd.daemon.supervised import (
     START_LIMIT,
     ended_well,
@@ -11,7 +13,9 @@ from memoryd.daemon.supervised import (
     forgive,
     may_start,
 )
+from memoryd.memory.errors import HomeLocked
 from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
 from memoryd.memory.testing import FakeClock
 
 LAUNCHD = {"MEMORYD_SUPERVISOR": "launchd"}
@@ -30,6 +34,33 @@ def test_a_configuration_that_cannot_be_used_ends_well_for_launchd(
 ) -> None:
     """It would be started again for ever; what a restart may mend still ends badly."""
     assert [exit_code(code, environ) for code in (0, 1, 70, 75, 78)] == codes
+
+
+@pytest.mark.parametrize(("supervisor", "code"), [("launchd", 0), ("systemd", 78), ("", 78)])
+def test_run_tells_its_supervisor_in_words_it_knows(
+    home: Home, monkeypatch: pytest.MonkeyPatch, supervisor: str, code: int
+) -> None:
+    """The line on standard error is the same."""
+    monkeypatch.setenv("MEMORYD_SUPERVISOR", supervisor)
+    home.config_file.write_text("nonsense = 1\n")
+
+    done = CliRunner().invoke(run, ["--home", str(home.root)])
+
+    assert done.exit_code == code
+    assert "nonsense" in done.output
+
+
+def test_run_stays_down_where_launchd_started_it_too_often(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ended those before: here another daemon has the home."""
+    monkeypatch.setenv("MEMORYD_SUPERVISOR", "launchd")
+    with FileLock(home.daemon_lock) as lock:
+        assert lock.acquire()
+        done = [CliRunner().invoke(run, ["--home", str(home.root)]) for _ in range(START_LIMIT + 1)]
+
+    assert [type(each.exception) for each in done[:-1]] == [HomeLocked] * START_LIMIT
+    assert done[-1].exit_code == 0
 
 
 def starts(home: Home, clock: FakeClock, times: int, environ: dict[str, str]) -> list[bool]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import pytest
 from builders import open_ledger
 
 from memoryd.jobs.daily_runs import KEPT, DailyRun, DailyRuns
-from memoryd.memory.clock import local_date
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.clock import local_date, next_local_midnight_ms
 from memoryd.memory.testing import FakeClock
 
 HOUR = 3600
 DAY = 24 * HOUR
+Done = dict[str, list[str]]
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ BEIRUT = "EET-2EEST,M3.5.0/0,M10.5.0/0"
 CAIRO = "EET-2EEST,M4.5.5/0,M10.5.4/24"
 
 EDGES = {
-    "a day of 24 hours": (BERLIN, "2026-01-05T09:00:00", 24),
+    "a day of 24 hours": (BERLIN, "2026-01-04T23:00:00", 24),
     "a day of 23 hours": (BERLIN, "2026-03-28T23:00:00", 23),
     "a day of 25 hours": (BERLIN, "2026-10-24T22:00:00", 25),
     "no midnight in Sao Paulo": (SAO_PAULO_2018, "2018-11-04T03:00:00", 23),
@@ -57,29 +60,53 @@ EDGES = {
 }
 
 
+#: All that counts by the date. Each says whether it did its work when it was asked to.
+DAILY: dict[str, Callable[[Ledger], bool]] = {
+    "tidy": lambda ledger: ledger.daily_runs.once("tidy", lambda: None),
+    "backup": lambda ledger: ledger.daily_runs.once("backup", lambda: None),
+    "budget": lambda ledger: ledger.budget.reserve("p", 1, max_calls=1, max_tokens=9) is not None,
+    "backfill": lambda ledger: not ledger.archive.made_today() and not ledger.archive.count_made(),
+    "consolidation": lambda ledger: (
+        ledger.enqueue_store(
+            "consolidate", "-code", key=local_date(ledger.clock.now_ms()), trigger="daily"
+        ).created
+    ),
+}
+
+
+def hour_by_hour(ledger: Ledger, clock: FakeClock, hours: int) -> tuple[Counter[str], Done]:
+    """The dates that were seen, by hours, and on which of them each thing was done."""
+    dates: Counter[str] = Counter()
+    done: Done = {name: [] for name in DAILY}
+    for _ in range(hours):
+        today = local_date(clock.now_ms())
+        dates[today] += 1
+        for name, do in DAILY.items():
+            if do(ledger):
+                done[name].append(today)
+        clock.advance(HOUR)
+    return dates, done
+
+
 @pytest.mark.parametrize("edge", EDGES)
-def test_each_date_gets_one_run_at_whatever_hour_it_is_looked_for(
+def test_each_date_gets_one_of_everything_at_whatever_hour(
     edge: str, tmp_path: Path, zone: pytest.MonkeyPatch
 ) -> None:
-    """Looked for every quarter of an hour over six days; the day in question has its own length."""
+    """Over five days; the one in question has its own length, and its midnight is known."""
     rules, begins, hours = EDGES[edge]
     zone.setenv("TZ", rules)
     time.tzset()
     clock = at(begins)
-    day = local_date(clock.now_ms())
+    day, ends = local_date(clock.now_ms()), clock.now_ms() + hours * HOUR * 1000
+    midnights = {
+        next_local_midnight_ms(clock.now_ms() + hour * HOUR * 1000) for hour in range(hours)
+    }
     clock.advance(-2 * DAY)
-    runs = open_ledger(tmp_path, clock).daily_runs
-    dates: dict[str, int] = {}
-    done: list[str] = []
 
-    for _ in range(6 * 96):
-        today = local_date(clock.now_ms())
-        dates[today] = dates.get(today, 0) + 1
-        runs.once("tidy", lambda today=today: done.append(today))
-        clock.advance(HOUR / 4)
+    dates, done = hour_by_hour(open_ledger(tmp_path, clock), clock, 5 * 24)
 
-    assert done == sorted(dates)
-    assert dates[day] == hours * 4
+    assert done == {name: sorted(dates) for name in DAILY}
+    assert (dates[day], midnights) == (hours, {ends})
 
 
 STEPS: dict[str, list[tuple[float, float, bool]]] = {
@@ -117,6 +144,25 @@ def test_a_clock_that_jumps_neither_repeats_a_date_nor_stops_the_work(
         seen.append(runs.once("tidy", lambda: None))
 
     assert seen == [due for *_, due in steps]
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())
+def test_whatever_the_clock_does_nothing_is_done_twice_for_one_date(
+    steps: list[tuple[float, float, bool]], tmp_path: Path, clock: FakeClock
+) -> None:
+    """Looked for through half a day after each jump, too."""
+    ledger = open_ledger(tmp_path, clock)
+    all_done: Done = {name: [] for name in DAILY}
+    for awake, jump, _ in steps:
+        clock.advance(awake)
+        clock.step(jump)
+        _, done = hour_by_hour(ledger, clock, 12)
+        for name, dates in done.items():
+            all_done[name] += dates
+
+    assert {name: sorted(set(dates)) for name, dates in all_done.items()} == {
+        name: sorted(dates) for name, dates in all_done.items()
+    }
 
 
 TRAVELS = {
