@@ -26,6 +26,8 @@ _PLACES = (
     *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "ESTACODA_HOME", "HERMES_HOME"),
     "XDG_DATA_HOME",
 )
+#: Providers that want a key, and where it is when nothing names one.
+_USUAL_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _LOGS = "`memoryd service logs` tells why"
 _AGAIN = "`memoryd service install` writes it anew and starts it"
 
@@ -115,8 +117,7 @@ def _unseen(manager: Manager, look: Look, text: str) -> Iterator[Finding]:
 
 
 def _variables(manager: Manager, look: Look, text: str) -> Iterator[Finding]:
-    provider = look.config.provider
-    key = provider.api_key_env if provider.name in {"openai", "anthropic"} else ""
+    key = _key(look)
     places = [name for name in _PLACES if look.environ.get(name)]
     seen = manager.sees([*places, *([key] if key else [])], text) if places or key else frozenset()
     if seen is None:
@@ -132,6 +133,17 @@ def _variables(manager: Manager, look: Look, text: str) -> Iterator[Finding]:
         if name not in seen:
             what = f"the service does not see {name}, which this shell has set"
             yield Finding("service.variable", "warning", what, _how_to_set(manager, name, look))
+
+
+def _key(look: Look) -> str:
+    """The variable that the provider's key must come from; empty where it needs none."""
+    provider = look.config.provider
+    usual = _USUAL_KEYS.get(provider.name, "")
+    if not usual or provider.api_key_env:
+        return usual and provider.api_key_env
+    # A server of one's own often wants no key; where the shell has one it seems to.
+    needed = not provider.base_url or look.environ.get(usual)
+    return usual if needed and not provider.api_key_file else ""
 
 
 def _how_to_set(manager: Manager, name: str, look: Look) -> str:

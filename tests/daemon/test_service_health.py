@@ -28,6 +28,7 @@ from memoryd.memory.health import Finding
 from memoryd.memory.testing import FakeClock
 
 KEY = '[provider]\nname = "openai"\nmodel = "m"\napi_key_env = "MY_KEY"\n'
+LOCAL = "http://127.0.0.1:1/v1"
 
 
 class Person:
@@ -116,6 +117,25 @@ FAULTS: dict[str, tuple[Callable[[Person], object], list[tuple[str, str]]]] = {
     ),
     "a key that the service has": (
         lambda person: (person.configure(KEY), write(person, "environment", "MY_KEY=x\n")),
+        [],
+    ),
+    "the usual key, which only the shell has": (
+        lambda person: (
+            person.configure(KEY.replace("api_key_env", "base_url").replace("MY_KEY", LOCAL)),
+            person.environ.update(OPENAI_API_KEY="x"),
+        ),
+        [("service.key", "problem")],
+    ),
+    "no key for a server of one's own": (
+        lambda person: person.configure(
+            KEY.replace("api_key_env", "base_url").replace("MY_KEY", LOCAL)
+        ),
+        [],
+    ),
+    "a key in a file": (
+        lambda person: person.configure(
+            KEY.replace("api_key_env", "api_key_file").replace("MY_KEY", "/a/key")
+        ),
         [],
     ),
     "a key that only systemd has, and not the running service": (
