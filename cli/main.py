@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "list": ("queue", "list_jobs", "List the newest jobs."),
     "memory": ("memory", "memory", "Read, save, review, delete and undo what is remembered."),
     "project": ("project", "project", "See the projects, move one, join two."),
-    "prune": ("queue", "prune", "Delete old finished jobs."),
+    "prune": ("prune", "prune", "Delete old finished jobs."),
     "retry": ("queue", "retry", "Try a failed or cancelled job again."),
     "run": ("run", "run", "Run the daemon in the foreground."),
     "service": ("service", "service", "Run memoryd in the background, from login on."),

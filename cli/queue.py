@@ -1,4 +1,4 @@
-"""The commands on jobs: ``list``, ``show``, ``retry``, ``cancel``, ``prune``."""
+"""The commands on jobs: ``list``, ``show``, ``retry``, ``cancel``."""
 
 from __future__ import annotations
 
@@ -151,21 +151,6 @@ def cancel(job_id: str, home: Home, as_json: bool) -> None:
             hint=back if wrote else "it is over and wrote nothing; there is nothing to call off",
         )
     say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} cancelled", as_json)
-
-
-@click.command(epilog="Example: memoryd prune --keep 100")
-@click.option(
-    "--keep", type=click.IntRange(0, 1_000_000), help="Finished jobs to keep; else as configured."
-)
-@click.option("--failed", is_flag=True, help="Delete every failed job too.")
-@home_option
-@json_option
-def prune(keep: int | None, failed: bool, home: Home, as_json: bool) -> None:
-    """Delete all but the newest completed and cancelled jobs. Failed ones stay, and all notes."""
-    ledger, config = open_queue(home)
-    kept = config.queue.keep_finished if keep is None else keep
-    pruned = ledger.prune(kept) + (ledger.prune_failed() if failed else 0)
-    say({"pruned": pruned, "kept": kept}, f"{pruned} jobs pruned, the newest {kept} kept", as_json)
 
 
 def _came(job: Job) -> str | None:

@@ -75,6 +75,7 @@ from memoryd.jobs.job import (
     store_key,
 )
 from memoryd.jobs.records import Records
+from memoryd.jobs.retention import Retention, Which
 from memoryd.jobs.usage import Usage
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock
@@ -92,7 +93,6 @@ RUN_HORIZON_MS = 25 * 3600 * 1000
 LONGEST_WAIT_MS = 24 * 3600 * 1000
 DETAIL_CHARACTERS = 500
 PAYLOAD_CHARACTERS = 4096
-PRUNE_BATCH = 1000
 #: More jobs than ever run at once.
 NO_LIMIT = 1 << 31
 #: How a backfill ends that left words to be read, once its settings are others.
@@ -116,10 +116,10 @@ class Enqueued:
 class Ledger:
     """The ledger of one home. Use from any thread; each thread has a connection of its own.
 
-    ``records`` reads it, ``budget`` counts the day's calls, ``breakers`` says whom not to ask,
-    ``consolidations`` when each store was last consolidated, ``daily_runs`` what ran on which
-    date, ``usage`` counts what notes were shown and cited, ``archive`` knows every session that was
-    found.
+    ``records`` reads it, ``retention`` says what goes from it, ``budget`` counts the day's calls,
+    ``breakers`` says whom not to ask, ``consolidations`` when each store was last consolidated,
+    ``daily_runs`` what ran on which date, ``usage`` counts what notes were shown and cited,
+    ``archive`` knows every session that was found.
     ``alive``, where the process sets it, names the attempts it is working on now: a rescue renews
     those (a laptop that slept looks like a lease that ran out) instead of taking them away.
     """
@@ -130,6 +130,7 @@ class Ledger:
         self.lease_ms = lease_seconds * 1000
         self.db = Database(path)
         self.records = Records(self.db)
+        self.retention = Retention(self.db)
         self.budget = Budget(self.db, clock)
         self.breakers = Breakers(self.db, clock)
         self.consolidations = Consolidations(self.db)
@@ -790,23 +791,7 @@ class Ledger:
 
     def prune(self, keep: int) -> int:
         """Delete all but the newest ``keep`` completed and cancelled jobs; how many went."""
-        return self._prune(sql.PRUNE, keep=keep)
-
-    def prune_failed(self) -> int:
-        """Delete every failed job with its reason, because a person said so; how many went."""
-        return self._prune(sql.PRUNE_FAILED)
-
-    def _prune(self, text: str, **values: object) -> int:
-        """Delete in bounded batches, so that the log stays small and others get a turn."""
-        pruned = 0
-        while True:
-            with self.db.writing():
-                rows = self.db.rows(text, batch=PRUNE_BATCH, **values)
-                for (identifier,) in rows:
-                    self.db.change("delete from attempt_log where job_id = :id", id=identifier)
-            pruned += len(rows)
-            if len(rows) < PRUNE_BATCH:
-                return pruned
+        return sum(self.retention.prune(Which(keep=keep)).values())
 
     def forget_candidates(self, identifiers: Iterable[str]) -> int:
         """Settle candidates in review as forgotten by a person; how many still waited."""

@@ -274,21 +274,33 @@ on conflict (provider) do update set state = excluded.state, strikes = excluded.
     since = excluded.since
 """
 
-#: Deletes what is beyond the newest ``keep``, a bounded batch; guard: completed or cancelled.
-PRUNE = """
-delete from job where id in (
-    select id from job
-    where finished_at is not null and status in ('completed', 'cancelled')
-    order by finished_at desc, id desc limit :batch offset :keep)
-returning id
+#: How a job can have ended.
+FINISHED = ("completed", "cancelled", "failed")
+
+_NAMED = """
+finished_at is not null and ((status = 'completed' and :completed = 1)
+    or (status = 'cancelled' and :cancelled = 1) or (status = 'failed' and :failed = 1))
 """
 
-#: Deletes what gave up, when a person says so; guard: failed, and no plan of it is to be settled.
-PRUNE_FAILED = """
+#: The newest of them that does not stay.
+NEWEST_PRUNED = f"""
+select finished_at, id from job where {_NAMED}
+order by finished_at desc, id desc limit 1 offset :keep
+"""
+
+_PRUNED = f"""
+{_NAMED} and (finished_at, id) > (:low_at, :low_id) and (finished_at, id) <= (:high_at, :high_id)
+    and finished_at < :before and not exists (select 1 from plan where plan.job_id = job.id)
+"""
+
+#: How many would go, by status.
+COUNT_PRUNED = f"select status, count(*) from job where {_PRUNED} group by status"
+
+#: Deletes the oldest of them, a bounded batch; guard: finished, and no plan of it is to be settled.
+PRUNE = f"""
 delete from job where id in (
-    select id from job where finished_at is not null and status = 'failed'
-    and not exists (select 1 from plan where plan.job_id = job.id) limit :batch)
-returning id
+    select id from job where {_PRUNED} order by finished_at, id limit :batch)
+returning id, status, finished_at
 """
 
 #: Moves the cursor on; guard: it stands where the slice began, at 0 where there is none.

@@ -19,6 +19,7 @@ def tidy(place: Workplace) -> None:
         "leftovers": _clear(place),
     }
     ledger.archive.prune()
+    pruned["bytes"] = ledger.retention.shrink()
     if any(pruned.values()):
         logger().info("home.tidied", **pruned)
 

@@ -32,7 +32,7 @@ KEYS = {
         "daemon",
     },
     ("list",): {"jobs"},
-    ("prune",): {"pruned", "kept"},
+    ("prune",): {"pruned", "by_status", "kept", "freed_bytes", "dry_run"},
     ("run", "--once"): {"by", "attempts", "rested"},
     ("memory", "list", "--all"): {"notes"},
     ("config", "show"): {"memory", "curation", "provider", "queue", "sessions", "projects"},
@@ -116,6 +116,8 @@ def test_a_home_nobody_can_write_is_one_line_and_a_hint(
         ("enqueue", "consolidat", "--agent", "codex"),
         ("enqueue", "finalize", "--agent", "codex"),
         ("prune", "--keep", "-1"),
+        ("prune", "--older-than", "30"),
+        ("prune", "--status", "running"),
     ],
     ids=" ".join,
 )

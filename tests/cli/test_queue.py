@@ -72,7 +72,10 @@ def test_a_pending_job_can_be_cancelled_retried_and_pruned(world: World) -> None
     assert world.answer("retry", job["id"])["job"]["status"] == "pending"
     assert "only a failed or cancelled job" in world.run("retry", job["id"]).stderr
     world.answer("cancel", job["id"])
-    assert world.answer("prune", "--keep", "0") == {"pruned": 1, "kept": 0}
+    for more, count in ((["--dry-run"], 1), (["--older-than", "1h"], 0), ([], 1)):
+        went = world.answer("prune", "--status", "cancelled", *more)
+        assert (went["pruned"], went["by_status"].get("cancelled", 0)) == (count, count)
+        assert went["dry_run"] == ("--dry-run" in more)
     assert world.answer("list") == {"jobs": []}
 
 

@@ -1,4 +1,4 @@
-"""What people do to the queue: cancel, exclude, retry, skip, prune."""
+"""What people do to the queue: cancel, exclude, retry, skip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from builders import (
     record,
 )
 
-from memoryd.jobs import ledger as ledger_module
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.testing import FakeClock
 
@@ -224,56 +223,6 @@ def test_skip_without_a_slice_is_a_retry(ledger: Ledger) -> None:
 
     assert ledger.retry(job, skip=True)
     assert ledger.cursor(job.agent, job.session) == 0
-
-
-def test_prune_keeps_the_newest_and_all_that_failed(
-    ledger: Ledger, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In small batches, so that a writer never waits long."""
-    monkeypatch.setattr(ledger_module, "PRUNE_BATCH", 2)
-    now = clock.now_ms()
-    for number in range(9):
-        status = ("completed", "cancelled", "failed")[number % 3]
-        make_job(ledger, f"s{number}", status=status, finished_at=now + number)
-    make_job(ledger, "waits")
-    make_job(ledger, "runs", status="running")
-
-    assert ledger.prune(keep=2) == 4
-
-    left = {job.session for job in ledger.records.jobs()}
-    assert left == {"waits", "runs", "s2", "s5", "s8", "s6", "s7"}
-    assert ledger.prune(keep=2) == 0
-
-
-def test_a_person_may_prune_what_failed(ledger: Ledger) -> None:
-    """Only that; one whose plan stands is kept until it is settled."""
-    gone = make_job(ledger, status="failed", session="a")
-    planned = make_job(ledger, status="failed", session="b")
-    kept = make_job(ledger, status="completed", session="c")
-    ledger.db.change(
-        "insert into plan (serial_key, job_id, attempt, agent, session, first, last, plan,"
-        " recorded_at) values (:key, :id, 1, 'claude-code', 'b', 1, 1, '', 0)",
-        key=planned.serial_key,
-        id=planned.id,
-    )
-
-    assert ledger.prune_failed() == 1
-    assert {job.id for job in ledger.records.jobs()} == {planned.id, kept.id}
-    assert ledger.records.find(gone.id) is None
-
-
-def test_prune_takes_the_attempts_and_leaves_cursor_and_rollout(ledger: Ledger) -> None:
-    """What a later sweep must know outlives the job."""
-    enqueue(ledger, cutoff=700)
-    job = claim(ledger)
-    ledger.advance(job, part_of(job), outcome="session.distilled")
-
-    assert ledger.prune(keep=0) == 1
-
-    assert ledger.records.attempts(job) == []
-    assert ledger.cursor(job.agent, job.session) == 10
-    rollout = ledger.records.rollout(job.agent, job.session)
-    assert rollout is not None and rollout.last_cutoff == 700
 
 
 def test_what_waited_for_a_store_is_woken_when_it_is_held_no_more(
