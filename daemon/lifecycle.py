@@ -54,7 +54,7 @@ from memoryd.memory.errors import (
     MemorydError,
 )
 from memoryd.memory.home import Home
-from memoryd.memory.locks import FileLock
+from memoryd.memory.locks import FileLock, is_alive
 from memoryd.memory.log import logger
 
 RESCUE_SECONDS = 30.0
@@ -80,6 +80,8 @@ STUCK_LOOK_SECONDS = 15.0
 TROUBLE_SECONDS = 10.0
 
 EXIT_STUCK = 70
+#: How long one who has just taken the home's lock is given to write its pid into it.
+NAMING_SECONDS = 0.5
 
 
 def lock_home(home: Home) -> FileLock:
@@ -87,7 +89,8 @@ def lock_home(home: Home) -> FileLock:
     home.prepare()
     lock = FileLock(home.daemon_lock)
     try:
-        if lock.acquire():
+        # Who was faster in this very moment has the lock and has not written its pid yet.
+        if lock.acquire() or (not is_alive(lock.holder()) and lock.acquire(NAMING_SECONDS)):
             return lock
     except OSError as error:
         raise HomeError(

@@ -93,6 +93,8 @@ RUN_HORIZON_MS = 25 * 3600 * 1000
 LONGEST_WAIT_MS = 24 * 3600 * 1000
 DETAIL_CHARACTERS = 500
 PAYLOAD_CHARACTERS = 4096
+#: Of jobs whose lease ran out, returned in one transaction: others wait for it.
+RESCUE_BATCH = 500
 #: More jobs than ever run at once.
 NO_LIMIT = 1 << 31
 #: How a backfill ends that left words to be read, once its settings are others.
@@ -422,15 +424,22 @@ class Ledger:
         ``everything`` takes every running row: right only for the process that holds the home's
         lock and has claimed nothing yet, because then nobody else can be working.
         """
-        if not self.db.rows(sql.EXPIRED, **self._times(), all=int(everything)):
-            return 0
-        with self.db.writing():
-            return self._rescue(self._times(), everything=everything)
+        which = {"all": int(everything), "batch": RESCUE_BATCH}
+        rescued = 0
+        while self.db.rows(sql.EXPIRED, **self._times(), **which):
+            with self.db.writing():
+                seen, returned = self._rescue(self._times(), everything=everything)
+            rescued += returned
+            if seen < RESCUE_BATCH or not returned:
+                break
+        return rescued
 
-    def _rescue(self, times: dict[str, int], *, everything: bool = False) -> int:
-        rows = self.db.rows(sql.EXPIRED, **times, all=int(everything))
+    def _rescue(self, times: dict[str, int], *, everything: bool = False) -> tuple[int, int]:
+        """One batch: how many were found, and how many of them returned."""
+        which = {"all": int(everything), "batch": RESCUE_BATCH}
+        rows = self.db.rows(sql.EXPIRED, **times, **which)
         if not rows:
-            return 0
+            return 0, 0
         ours = {(job.id, job.attempt) for job in self.alive()}
         returned = 0
         for job in map(job_from_row, rows):
@@ -438,7 +447,7 @@ class Ledger:
                 self._renew(job, times["now"])
             else:
                 returned += self._take_back(job, times["now"])
-        return returned
+        return len(rows), returned
 
     def _take_back(self, job: Job, now: int) -> bool:
         """Count a crash of the attempt that holds ``job``; False when it is not held any more."""

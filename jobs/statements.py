@@ -153,8 +153,10 @@ HEARTBEAT = f"""
 update job set lease_expires_at = :lease_expires_at, updated_at = :now where {_FENCE}
 """
 
-#: Running jobs whose lease is over, or all of them.
-EXPIRED = f"select {COLUMNS} from job where status = 'running' and (:all = 1 or {_EXPIRED})"
+#: Running jobs whose lease is over, or all of them; a bounded batch.
+EXPIRED = f"""
+select {COLUMNS} from job where status = 'running' and (:all = 1 or {_EXPIRED}) limit :batch
+"""
 
 #: Returns one of them, or gives it up; guard: the fence, and the lease is still the one seen.
 RESCUE = f"""

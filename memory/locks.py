@@ -73,6 +73,19 @@ class FileLock:
         self.release()
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process has this pid, whosever it is; 0 is nobody's."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _lock_now(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
