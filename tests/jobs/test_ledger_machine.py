@@ -1,33 +1,44 @@
-"""Any order of what two workers, a rescue and a person may do keeps the ledger's promises."""
+"""Any order of what workers, rescues, people and clocks may do keeps the ledger's promises."""
 
 from __future__ import annotations
 
 import itertools
 import random
 import tempfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from builders import LEASE_SECONDS, enqueue, open_ledger, part_of, plan_of
+from builders import LEASE_SECONDS, open_ledger, part_of, plan_of, request
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memoryd.jobs import ledger as ledger_module
+from memoryd.jobs.archived import Archived
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.retention import Which
 from memoryd.memory.errors import LeaseLost
+from memoryd.memory.plan import Plan
 from memoryd.memory.testing import FakeClock
 
 WORKERS = st.sampled_from(["one", "two"])
 BACK = st.integers(0, 2)
+PICK = st.integers(0, 7)
 SESSIONS = ("s1", "s2")
+STORE = "-code"
+FINISHED = ("completed", "failed", "cancelled")
+#: What is compared between two steps.
+ROWS = "select id, status, attempt, failures, cutoff from job"
 
 
 class Queue(RuleBasedStateMachine):
     """Two workers with a ledger object each on one file; ``claims`` is what they ever took.
 
-    An attempt that stalled comes back as one of the older claims.
+    An attempt that stalled comes back as one of the older claims. ``began_again`` are the jobs that
+    the last step may have let run anew, ``may_go`` those it may have deleted.
     """
 
     def __init__(self) -> None:
@@ -46,6 +57,9 @@ class Queue(RuleBasedStateMachine):
         self.claims: list[tuple[str, Job]] = []
         self.cursors = dict.fromkeys(SESSIONS, 0)
         self.cutoff = 0
+        self.rows: dict[str, tuple[object, ...]] = {}
+        self.began_again: set[str] = set()
+        self.may_go: set[str] = set()
 
     def teardown(self) -> None:
         """Close both connections before the folder goes."""
@@ -59,25 +73,102 @@ class Queue(RuleBasedStateMachine):
         row = self.ledger.records.find(job.id)
         return row is not None and (row.status, row.attempt) == ("running", job.attempt)
 
+    def has_plan(self, job: Job) -> bool:
+        """Whether a plan of its own stands."""
+        return bool(self.ledger.db.rows("select 1 from plan where job_id = :id", id=job.id))
+
+    # -- jobs are made ---------------------------------------------------------------------------
+
     @rule(session=st.sampled_from(SESSIONS), kind=st.sampled_from(["extract", "finalize"]))
     def enqueue(self, session: str, kind: str) -> None:
         """A session ends, or a run of it does. Time passes, so that ids have one order."""
         self.cutoff += 1
         self.clock.advance(0.001)
-        enqueue(self.ledger, session, kind, cutoff=self.cutoff)
+        request(self.ledger, session, kind, cutoff=self.cutoff)
 
-    @rule(worker=WORKERS)
-    def claim(self, worker: str) -> None:
-        """A worker takes a job, whatever it took before."""
-        job = self.ledgers[worker].claim(worker)
+    @precondition(lambda self: self.cutoff)
+    @rule(pick=PICK, asked=st.sampled_from(["hook", "cli"]))
+    def tell_again(self, pick: int, asked: str) -> None:
+        """The same end is told twice: one job, read again only where it could not be read."""
+        ended = [job for job in self.ledger.records.jobs() if job.kind == "finalize"]
+        if not ended:
+            return
+        job = ended[pick % len(ended)]
+        code = job.outcome_code if job.status == "completed" else None
+        may = code == "transcript.gone" or (asked == "cli" and code == "extraction.off")
+        made = request(self.ledger, job.session, cutoff=job.cutoff, trigger=asked)
+        assert made.job is None or made.job.id == job.id
+        assert made.created == (may and not made.excluded)
+        if made.created:
+            self.began_again.add(job.id)
+
+    @rule(day=st.integers(1, 3))
+    def enqueue_store(self, day: int) -> None:
+        """The daily check; on a date that had its job it makes none."""
+        self.clock.advance(0.001)
+        self.ledger.enqueue_store("consolidate", STORE, key=str(day), trigger="daily")
+
+    @rule(session=st.sampled_from(SESSIONS), look=st.integers(1, 3), per_day=st.integers(1, 4))
+    def enqueue_backfill(self, session: str, look: int, per_day: int) -> None:
+        """Discovery found a session of the archive, new, changed or as it was."""
+        self.clock.advance(0.001)
+        self.ledger.db.change(
+            "insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at)"
+            " values ('claude-code', :session, '/t', '/code', 0, 0)"
+            " on conflict (agent, session) do nothing",
+            session=session,
+        )
+        self.ledger.db.change(
+            "update rollout set fingerprint = :look where session = :session",
+            look=str(look),
+            session=session,
+        )
+        found = Archived(
+            *("claude-code", session, "/t", "/code", None, str(look)), 1, 1, 1, None, None, None
+        )
+        known = self.ledger.records.by_key(f"backfill:claude-code/{session}#{look}")
+        made = self.ledger.enqueue_backfill(found, cutoff=self.cutoff, per_day=per_day)
+        if made is not None and known is not None:
+            assert made.id == known.id
+            self.began_again.add(made.id)
+
+    # -- workers ---------------------------------------------------------------------------------
+
+    @rule(worker=WORKERS, room=st.sampled_from([0, 1, 9]))
+    def claim(self, worker: str, room: int = 9) -> None:
+        """A worker takes a job, whatever it took before; a backfill only where there is room."""
+        job = self.ledgers[worker].claim(worker, room=room)
         if job is None:
             self.enqueue(SESSIONS[self.cutoff % 2], "extract")
-            job = self.ledgers[worker].claim(worker)
+            job = self.ledgers[worker].claim(worker, room=room)
+        if job is not None and job.kind == "backfill":
+            ((others,),) = self.ledger.db.rows(
+                "select count(*) from job where status = 'running' and id <> :id", id=job.id
+            )
+            assert others < room
+        self.took(worker, job)
+
+    @precondition(lambda self: self.cutoff)
+    @rule(worker=WORKERS, pick=PICK)
+    def claim_one(self, worker: str, pick: int) -> None:
+        """A person has one job worked at once, where it is ready."""
+        jobs = self.ledger.records.jobs()
+        if not jobs:
+            return
+        job = jobs[pick % len(jobs)]
+        taken = self.ledgers[worker].claim(worker, only=job.id)
+        assert taken is None or (taken.id == job.id and job.status == "pending")
+        self.took(worker, taken)
+
+    def took(self, worker: str, job: Job | None) -> None:
+        """One owner per token; a job that crashed runs beside no other."""
         if job is None:
             return
         tokens = {(each.id, each.attempt) for _, each in self.claims}
         assert (job.id, job.attempt) not in tokens, "one owner per token"
         self.claims.append((worker, job))
+        running = self.ledger.db.rows("select crashes from job where status = 'running'")
+        assert len(running) == 1 or running.count((0,)) == len(running), "poison runs alone"
 
     @precondition(lambda self: self.claims)
     @rule(worker=WORKERS)
@@ -92,23 +183,40 @@ class Queue(RuleBasedStateMachine):
         return self.ledgers[worker], job
 
     @precondition(lambda self: self.claims)
-    @rule(back=BACK, how=st.sampled_from(["snooze", "release", "fail", "complete", "plan"]))
+    @rule(
+        back=BACK,
+        how=st.sampled_from(
+            ["snooze", "release", "fail", "complete", "gone", "off", "throttle", "plan", "slice"]
+        ),
+    )
     def write(self, back: int, how: str) -> None:
         """An attempt records something: exactly the one that holds the lease may."""
         ledger, job = self.one_of(back)
         expected = self.holds(job)
         if how == "plan" and ledger.standing_plan(job) is not None:
             expected = False
+        if how in ("complete", "gone", "off", "throttle") and self.has_plan(job):
+            return  # a handler settles what stands before it does anything else
+        if how == "throttle" and job.kind != "extract":
+            return
         first = ledger.cursor(job.agent, job.session) + 1
+        plan = plan_of(job, first, first + 2)
+        if job.kind == "consolidate":
+            plan = replace(plan, slice=None)
         writes = {
             "snooze": lambda: ledger.snooze(job, self.clock.now_ms() + 1000, "store.busy"),
             "release": lambda: ledger.release(job),
             "fail": lambda: ledger.fail(job, "answer.unusable", ""),
             "complete": lambda: ledger.complete(job, "session.empty"),
-            "plan": lambda: ledger.record_plan(job, plan_of(job, first, first + 2), []),
+            "gone": lambda: ledger.complete(job, "transcript.gone"),
+            "off": lambda: ledger.complete(job, "extraction.off"),
+            "throttle": lambda: ledger.throttle(job),
+            "plan": lambda: ledger.record_plan(job, plan, []),
+            "slice": lambda: ledger.begin_slice(job, first, first + 2, STORE),
         }
         if expected:
             writes[how]()
+            self.may_go |= {job.id} if how == "throttle" else set()
         else:
             with pytest.raises(LeaseLost):
                 writes[how]()
@@ -119,16 +227,31 @@ class Queue(RuleBasedStateMachine):
         """An attempt settles the standing plan, or passes over some words."""
         ledger, job = self.one_of(back)
         plan = ledger.standing_plan(job)
+        if job.kind == "consolidate":
+            return self.finish(ledger, job, plan)
         first = ledger.cursor(job.agent, job.session) + 1
         part = plan.scope if plan else part_of(job, first, first + 1)
         outcome = "session.distilled" if last else None
         if self.holds(job):
             ledger.advance(job, part, outcome=outcome)
+            assert part.first == first, "no word twice, none left out"
             assert ledger.cursor(job.agent, job.session) == part.last
             assert ledger.standing_plan(job) is None
         else:
             with pytest.raises(LeaseLost):
                 ledger.advance(job, part, outcome=outcome)
+        return None
+
+    def finish(self, ledger: Ledger, job: Job, plan: Plan | None) -> None:
+        """The same for the plan of a store."""
+        ends = partial(ledger.complete_store, job, "store.consolidated", empty=False)
+        do = ends if plan is None else partial(ledger.finish_plan, job, plan)
+        if self.holds(job):
+            do()
+            assert ledger.standing_plan(job) is None
+        else:
+            with pytest.raises(LeaseLost):
+                do()
 
     @precondition(lambda self: self.claims)
     @rule(back=BACK)
@@ -143,29 +266,89 @@ class Queue(RuleBasedStateMachine):
         """The tick of either process."""
         self.ledgers[worker].rescue()
 
+    @rule(worker=WORKERS, everything=st.booleans())
+    def rescue_beside_the_living(self, worker: str, everything: bool) -> None:
+        """A process that slept takes nothing away from its own attempts."""
+        ledger = self.ledgers[worker]
+        living = [job for name, job in self.claims if name == worker and self.holds(job)]
+        ledger.alive = lambda: living
+        ledger.rescue(everything=everything)
+        ledger.alive = tuple
+        assert all(map(self.holds, living))
+
+    @rule(worker=WORKERS)
+    def start_anew(self, worker: str) -> None:
+        """A daemon takes the home: nobody else can be working."""
+        self.ledgers[worker].rescue(everything=True)
+        assert not self.ledger.db.rows("select 1 from job where status = 'running'")
+
+    # -- time and people -------------------------------------------------------------------------
+
     @rule(seconds=st.sampled_from([1, 60, LEASE_SECONDS, 7200]))
     def wait(self, seconds: int) -> None:
         """Time passes."""
         self.clock.advance(seconds)
 
-    @rule(seconds=st.sampled_from([-7200, 7200]))
+    @rule(seconds=st.sampled_from([-30 * 3600, -7200, 7200, 30 * 3600]))
     def step(self, seconds: int) -> None:
         """The wall clock is set."""
         self.clock.step(seconds)
 
     @precondition(lambda self: self.cutoff)
-    @rule(pick=st.integers(0, 7), what=st.sampled_from(["cancel", "retry", "skip"]))
+    @rule(pick=PICK, what=st.sampled_from(["cancel", "retry", "skip"]))
     def person(self, pick: int, what: str) -> None:
         """A person cancels or asks again."""
         jobs = self.ledger.records.jobs()
+        if not jobs:
+            return
         job = jobs[pick % len(jobs)]
         if what != "cancel":
             may = job.status in ("failed", "cancelled")
             assert self.ledger.retry(job, skip=what == "skip") == may
+            self.began_again |= {job.id} if may else set()
             return
-        planned = self.ledger.db.rows("select 1 from plan where job_id = :id", id=job.id)
-        may = job.status in ("pending", "running") and not planned
+        may = job.status in ("pending", "running") and not self.has_plan(job)
         assert self.ledger.cancel(job) == may
+
+    @rule(session=st.sampled_from(SESSIONS), back=st.booleans())
+    def exclude(self, session: str, back: bool) -> None:
+        """A session is told never to be read, and sometimes that is taken back."""
+        self.ledger.exclude("claude-code", session, "session.excluded")
+        open_jobs = self.ledger.db.rows(
+            "select id from job where session = :session and status in ('pending', 'running')"
+            " and not exists (select 1 from plan where plan.job_id = job.id)",
+            session=session,
+        )
+        assert open_jobs == []
+        if back:
+            self.ledger.db.change("update rollout set excluded = null")
+
+    @rule(keep=st.integers(0, 2), failed=st.booleans(), seconds=st.sampled_from([0, 7200]))
+    def prune(self, keep: int, failed: bool, seconds: int) -> None:
+        """Retention, or a person who tidies; a look beforehand says the same."""
+        statuses = frozenset({"completed", "cancelled", *(["failed"] if failed else [])})
+        which = Which(statuses, keep, self.clock.now_ms() - seconds)
+        said = self.ledger.retention.would_go(which)
+        self.may_go |= {str(row[0]) for row in self.rows.values() if row[1] in statuses}
+        assert self.ledger.retention.prune(which) == said
+
+    # -- what always holds -----------------------------------------------------------------------
+
+    @invariant()
+    def no_job_goes_or_runs_again_or_is_forgiven_by_itself(self) -> None:
+        """It leaves only by a prune or a throttle, comes back and has its failures forgotten only
+        when asked for again; attempts only grow, and so does what an extract is to read."""
+        now = {str(row[0]): row for row in self.ledger.db.rows(ROWS)}
+        assert set(self.rows) - set(now) <= self.may_go
+        for identifier in set(now) & set(self.rows) - self.began_again:
+            _, was, attempt, failures, cutoff = self.rows[identifier]
+            _, status, attempt_now, failures_now, cutoff_now = now[identifier]
+            assert status == was or was not in FINISHED
+            assert attempt_now - attempt in (0, 1)
+            assert failures_now - failures in (0, 1)
+            assert cutoff_now >= cutoff
+        self.rows = now
+        self.began_again, self.may_go = set(), set()
 
     @invariant()
     def one_running_job_per_serial_key(self) -> None:
@@ -184,23 +367,41 @@ class Queue(RuleBasedStateMachine):
             self.cursors[session] = now
 
     @invariant()
-    def every_plan_begins_at_its_cursor(self) -> None:
-        """Else nobody could ever advance it."""
+    def every_plan_begins_at_its_cursor_and_somebody_settles_it(self) -> None:
+        """Else nobody could ever advance it: a job of its serial key waits, or shows as failed."""
         rows = self.ledger.db.rows(
             "select plan.first, coalesce(cursor.seq, 0) from plan left join cursor"
             " on cursor.agent = plan.agent and cursor.session = plan.session"
+            " where plan.agent <> ''"
         )
         assert all(first == seq + 1 for first, seq in rows)
+        nobody = self.ledger.db.rows(
+            "select serial_key from plan where not exists (select 1 from job"
+            " where job.serial_key = plan.serial_key"
+            " and job.status in ('pending', 'running', 'failed'))"
+        )
+        assert nobody == []
 
     @invariant()
     def exactly_the_running_jobs_have_a_lease_and_an_open_attempt(self) -> None:
-        """A row is never half way between two states."""
+        """A row is never half way between two states, and no attempt outlives its job."""
         leased = self.ledger.db.rows("select id from job where lease_owner is not null order by 1")
         running = self.ledger.db.rows("select id from job where status = 'running' order by 1")
         open_attempts = self.ledger.db.rows(
             "select job_id from attempt_log where ended_at is null order by 1"
         )
         assert leased == running == open_attempts
+        lost = "select 1 from attempt_log where job_id not in (select id from job)"
+        assert self.ledger.db.rows(lost) == []
+
+    @invariant()
+    def exactly_the_finished_jobs_have_an_end(self) -> None:
+        """What is pruned by its end is never at work."""
+        rows = self.ledger.db.rows(
+            "select id from job where (finished_at is not null)"
+            " <> (status in ('completed', 'failed', 'cancelled'))"
+        )
+        assert rows == []
 
     @invariant()
     def one_extract_waits_a_session(self) -> None:
