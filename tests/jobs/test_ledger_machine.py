@@ -86,8 +86,22 @@ class Queue(RuleBasedStateMachine):
         self.clock.advance(0.001)
         request(self.ledger, session, kind, cutoff=self.cutoff)
 
-    @precondition(lambda self: self.cutoff)
-    @rule(pick=PICK, asked=st.sampled_from(["hook", "cli"]))
+    @rule(
+        what=st.sampled_from(["again", "store", "backfill"]),
+        pick=PICK,
+        session=st.sampled_from(SESSIONS),
+        look=st.integers(1, 3),
+    )
+    def make(self, what: str, pick: int, session: str, look: int) -> None:
+        """What makes a job, or not, besides the end of a session or a run."""
+        self.clock.advance(0.001)
+        if what == "again":
+            self.tell_again(pick, "cli" if pick % 2 else "hook")
+        elif what == "store":
+            self.ledger.enqueue_store("consolidate", STORE, key=str(look), trigger="daily")
+        else:
+            self.find(session, look, per_day=1 + pick)
+
     def tell_again(self, pick: int, asked: str) -> None:
         """The same end is told twice: one job, read again only where it could not be read."""
         ended = [job for job in self.ledger.records.jobs() if job.kind == "finalize"]
@@ -102,16 +116,8 @@ class Queue(RuleBasedStateMachine):
         if made.created:
             self.began_again.add(job.id)
 
-    @rule(day=st.integers(1, 3))
-    def enqueue_store(self, day: int) -> None:
-        """The daily check; on a date that had its job it makes none."""
-        self.clock.advance(0.001)
-        self.ledger.enqueue_store("consolidate", STORE, key=str(day), trigger="daily")
-
-    @rule(session=st.sampled_from(SESSIONS), look=st.integers(1, 3), per_day=st.integers(1, 4))
-    def enqueue_backfill(self, session: str, look: int, per_day: int) -> None:
+    def find(self, session: str, look: int, per_day: int) -> None:
         """Discovery found a session of the archive, new, changed or as it was."""
-        self.clock.advance(0.001)
         self.ledger.db.change(
             "insert into rollout (agent, session, transcript, cwd, last_cutoff, seen_at)"
             " values ('claude-code', :session, '/t', '/code', 0, 0)"
@@ -169,6 +175,14 @@ class Queue(RuleBasedStateMachine):
         self.claims.append((worker, job))
         running = self.ledger.db.rows("select crashes from job where status = 'running'")
         assert len(running) == 1 or running.count((0,)) == len(running), "poison runs alone"
+
+    @rule(worker=WORKERS)
+    def begin(self, worker: str) -> None:
+        """A worker comes as far as a plan, which is applied later, or by somebody else."""
+        before = len(self.claims)
+        self.claim(worker)
+        if len(self.claims) > before:
+            self.write(0, "plan")
 
     @precondition(lambda self: self.claims)
     @rule(worker=WORKERS)
@@ -261,58 +275,56 @@ class Queue(RuleBasedStateMachine):
         expected = self.holds(job)
         assert ledger.heartbeat(job) == expected
 
-    @rule(worker=WORKERS)
-    def rescue(self, worker: str) -> None:
-        """The tick of either process."""
-        self.ledgers[worker].rescue()
-
-    @rule(worker=WORKERS, everything=st.booleans())
-    def rescue_beside_the_living(self, worker: str, everything: bool) -> None:
-        """A process that slept takes nothing away from its own attempts."""
+    @rule(worker=WORKERS, how=st.sampled_from(["tick", "tick", "awake", "awake", "start"]))
+    def rescue(self, worker: str, how: str) -> None:
+        """The tick of a process; of one that slept, which takes nothing away from its own attempts;
+        or a daemon that takes the home, so that nobody else can be working."""
         ledger = self.ledgers[worker]
         living = [job for name, job in self.claims if name == worker and self.holds(job)]
-        ledger.alive = lambda: living
-        ledger.rescue(everything=everything)
+        if how == "awake":
+            ledger.alive = lambda: living
+        ledger.rescue(everything=how == "start")
         ledger.alive = tuple
-        assert all(map(self.holds, living))
-
-    @rule(worker=WORKERS)
-    def start_anew(self, worker: str) -> None:
-        """A daemon takes the home: nobody else can be working."""
-        self.ledgers[worker].rescue(everything=True)
-        assert not self.ledger.db.rows("select 1 from job where status = 'running'")
+        if how == "awake":
+            assert all(map(self.holds, living))
+        if how == "start":
+            assert not ledger.db.rows("select 1 from job where status = 'running'")
 
     # -- time and people -------------------------------------------------------------------------
 
-    @rule(seconds=st.sampled_from([1, 60, LEASE_SECONDS, 7200]))
-    def wait(self, seconds: int) -> None:
-        """Time passes."""
-        self.clock.advance(seconds)
-
-    @rule(seconds=st.sampled_from([-30 * 3600, -7200, 7200, 30 * 3600]))
-    def step(self, seconds: int) -> None:
-        """The wall clock is set."""
-        self.clock.step(seconds)
+    @rule(seconds=st.sampled_from([1, 60, LEASE_SECONDS, 7200]), by=st.sampled_from("ppb+-"))
+    def pass_time(self, seconds: int, by: str) -> None:
+        """Time passes, or the wall clock is set: back, or a day forth or back."""
+        if by == "p":
+            self.clock.advance(seconds)
+        else:
+            self.clock.step({"b": -seconds, "+": 30 * 3600, "-": -30 * 3600}[by])
 
     @precondition(lambda self: self.cutoff)
-    @rule(pick=PICK, what=st.sampled_from(["cancel", "retry", "skip"]))
+    @rule(
+        pick=PICK,
+        what=st.sampled_from(["cancel", "cancel", "retry", "retry", "skip", "prune", "exclude"]),
+    )
     def person(self, pick: int, what: str) -> None:
-        """A person cancels or asks again."""
+        """A person cancels, asks again, tidies, or has a session left alone."""
         jobs = self.ledger.records.jobs()
         if not jobs:
             return
         job = jobs[pick % len(jobs)]
-        if what != "cancel":
+        if what == "prune":
+            self.prune(pick % 3, failed=pick > 5)
+        elif what == "exclude":
+            self.exclude(SESSIONS[pick % 2], back=pick < 6)
+        elif what == "cancel":
+            may = job.status in ("pending", "running") and not self.has_plan(job)
+            assert self.ledger.cancel(job) == may
+        else:
             may = job.status in ("failed", "cancelled")
             assert self.ledger.retry(job, skip=what == "skip") == may
             self.began_again |= {job.id} if may else set()
-            return
-        may = job.status in ("pending", "running") and not self.has_plan(job)
-        assert self.ledger.cancel(job) == may
 
-    @rule(session=st.sampled_from(SESSIONS), back=st.booleans())
     def exclude(self, session: str, back: bool) -> None:
-        """A session is told never to be read, and sometimes that is taken back."""
+        """Never read a session; what is being written is finished. Mostly taken back."""
         self.ledger.exclude("claude-code", session, "session.excluded")
         open_jobs = self.ledger.db.rows(
             "select id from job where session = :session and status in ('pending', 'running')"
@@ -323,11 +335,10 @@ class Queue(RuleBasedStateMachine):
         if back:
             self.ledger.db.change("update rollout set excluded = null")
 
-    @rule(keep=st.integers(0, 2), failed=st.booleans(), seconds=st.sampled_from([0, 7200]))
-    def prune(self, keep: int, failed: bool, seconds: int) -> None:
+    def prune(self, keep: int, failed: bool) -> None:
         """Retention, or a person who tidies; a look beforehand says the same."""
         statuses = frozenset({"completed", "cancelled", *(["failed"] if failed else [])})
-        which = Which(statuses, keep, self.clock.now_ms() - seconds)
+        which = Which(statuses, keep, self.clock.now_ms())
         said = self.ledger.retention.would_go(which)
         self.may_go |= {str(row[0]) for row in self.rows.values() if row[1] in statuses}
         assert self.ledger.retention.prune(which) == said
