@@ -381,22 +381,28 @@ class Ledger:
 
         A backfill is taken only while fewer than ``room`` jobs run in the home.
         """
-        which: dict[str, object] = {} if only is None else {"id": only}
+        which: Mapping[str, object] = {} if only is None else {"id": only}
         if not self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which):
             return None
-        try:
-            with self.db.writing():
-                asked = which or {"room": room}
-                return self._claim(owner, sql.CLAIM_THIS if which else sql.CLAIM, asked)
-        except sqlite3.IntegrityError:
-            # The unique index on running serial keys: another process was faster.
-            return None
+        text, asked = (sql.CLAIM_THIS, which) if which else (sql.CLAIM, {"room": room})
+        while True:
+            try:
+                with self.db.writing():
+                    # Read here, with the write lock held: a lease given while this process waited
+                    # for the lock would look too far ahead on an earlier reading.
+                    times = self._times()
+                    expired, _ = self._rescue(times)
+                    job = self._claim(owner, text, asked, times)
+            except sqlite3.IntegrityError:
+                # The unique index on running serial keys: another process was faster.
+                return None
+            if job is not None or expired < RESCUE_BATCH:
+                return job
+            # Those whose leases ran out, and that nobody returned yet, hold the others back.
 
-    def _claim(self, owner: str, text: str, which: Mapping[str, object]) -> Job | None:
-        # Read here, with the write lock held: a lease given while this process waited for the lock
-        # would look too far ahead on an earlier reading.
-        times = self._times()
-        self._rescue(times)
+    def _claim(
+        self, owner: str, text: str, which: Mapping[str, object], times: Mapping[str, int]
+    ) -> Job | None:
         lease = times["now"] + self.lease_ms
         rows = self.db.rows(text, **times, **which, owner=owner, lease_expires_at=lease)
         if not rows:
@@ -475,7 +481,9 @@ class Ledger:
         if job.kind != "extract":
             return
         newer = self.db.rows(sql.ABSORB, id=job.id, agent=job.agent, session=job.session, now=now)
-        for cutoff, trigger, reason, payload in newer:
+        for absorbed, cutoff, trigger, reason, payload in newer:
+            # Else nobody who may not be called off would be left to settle it.
+            self.db.change(sql.ABSORB_PLAN, id=job.id, absorbed=absorbed)
             self.db.change(
                 sql.GROW,
                 id=job.id,

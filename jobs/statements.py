@@ -186,8 +186,11 @@ update job set status = 'cancelled', outcome_code = 'job.merged', wait_reason = 
     updated_at = :now, finished_at = :now
 where kind = 'extract' and agent = :agent and session = :session and status = 'pending'
     and id <> :id
-returning cutoff, trigger, reason, payload
+returning id, cutoff, trigger, reason, payload
 """
+
+#: The plan it recorded is the other's to settle. Guard: it is its own.
+ABSORB_PLAN = "update plan set job_id = :id where job_id = :absorbed"
 
 #: Takes it over; guard: an extract.
 GROW = """

@@ -491,6 +491,7 @@ def test_a_claim_never_scans_the_table(ledger: Ledger, statement: str) -> None:
         "run_horizon": 0,
         "lease_horizon": 0,
         "all": 0,
+        "batch": 1,
         "room": 1,
         "owner": "o",
         "lease_expires_at": 0,

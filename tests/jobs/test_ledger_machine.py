@@ -209,7 +209,7 @@ class Queue(RuleBasedStateMachine):
         expected = self.holds(job)
         if how == "plan" and ledger.standing_plan(job) is not None:
             expected = False
-        if how in ("complete", "gone", "off", "throttle") and self.has_plan(job):
+        if how in ("complete", "gone", "off", "throttle") and ledger.standing_plan(job):
             return  # a handler settles what stands before it does anything else
         if how == "throttle" and job.kind != "extract":
             return

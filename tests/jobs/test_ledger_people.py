@@ -241,3 +241,24 @@ def test_what_waited_for_a_store_is_woken_when_it_is_held_no_more(
     assert again(ledger, ends["s1"]).run_at == clock.now_ms()
     assert again(ledger, ends["s2"]).run_at == clock.now_ms() + 600_000
     assert claim(ledger).id == ends["s1"].id
+
+
+def test_whoever_takes_an_extract_over_has_its_plan_to_settle(
+    ledger: Ledger, clock: FakeClock
+) -> None:
+    """It cannot be called off while that stands: nobody else would come to settle it."""
+    planned = enqueue(ledger, kind="extract")
+    running = claim(ledger)
+    record(ledger, running)
+    merged = enqueue(ledger, kind="extract", cutoff=900)
+    ledger.snooze(running, clock.now_ms() + 1000, "store.busy")
+    assert again(ledger, merged).outcome_code == "job.merged"
+
+    assert ledger.retry(merged)
+
+    assert again(ledger, planned).outcome_code == "job.merged"
+    assert not ledger.cancel(merged)
+    assert ledger.prune(keep=0) == 1
+    settling = claim(ledger)
+    ledger.advance(settling, part_of(settling), outcome="session.distilled")
+    assert ledger.standing_plan(settling) is None
