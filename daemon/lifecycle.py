@@ -253,7 +253,11 @@ class Daemon:
     def _work(self) -> None:
         """One ring in one worker thread."""
         worker = Worker(
-            lambda: self.place, self.keeper, lambda job: self.endings.rang(), self._count
+            lambda: self.place,
+            self.keeper,
+            lambda job: self.endings.rang(),
+            self._count,
+            self.doorbell.ring,
         )
         try:
             worker.work_ready(lambda: self.doorbell.stopping)

@@ -52,7 +52,9 @@ HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
 class Worker:
     """Works jobs of one home in the calling thread.
 
-    ``ended`` is told each job that was let go, ``told`` what its attempt did.
+    ``ended`` is told each job that was let go, ``told`` what its attempt did. ``ring`` calls the
+    other workers: after a job that ran alone, because it crashed before, they are idle beside what
+    it held back.
     """
 
     def __init__(
@@ -61,11 +63,13 @@ class Worker:
         keeper: LeaseKeeper,
         ended: Callable[[Job], None] = lambda job: None,
         told: Callable[[Account], None] = lambda account: None,
+        ring: Callable[[], None] = lambda: None,
     ) -> None:
         self._place = place
         self._keeper = keeper
         self._ended = ended
         self._told = told
+        self._ring = ring
         self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def work_ready(self, stopping: Callable[[], bool] = lambda: False) -> int:
@@ -116,6 +120,8 @@ class Worker:
                 slices = self._keeper.slices(job)
                 self._keeper.drop(job)
                 self._ended(job)
+                if job.crashes:
+                    self._ring()
             seconds = round(place.clock.monotonic() - started, 3)
             done = account(
                 place.ledger, job, lost=lost, seconds=seconds, slices=slices, cursor=cursor

@@ -192,6 +192,23 @@ def test_whoever_waits_is_told_of_each_end(world: World, monkeypatch: pytest.Mon
     assert told == [job.id]
 
 
+def test_the_others_are_rung_after_a_job_that_ran_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They found nothing they might take while it did, and would sleep until the next sweep."""
+    rung: list[str] = []
+    job = enqueue(world)
+    raising(monkeypatch, None)
+    worker = Worker(lambda: world.place, world.keeper, ring=lambda: rung.append("rung"))
+    for crashes, rings in ((0, 0), (1, 1)):
+        world.ledger.db.change(
+            "update job set status = 'pending', finished_at = null, crashes = :crashes",
+            crashes=crashes,
+        )
+        assert worker.work_one(job.id)
+        assert len(rung) == rings
+
+
 def test_a_worker_that_is_stopping_claims_nothing_more(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
