@@ -239,6 +239,17 @@ def age(then_ms: int | None) -> str:
     return f"{prefix}{seconds}s"
 
 
+def lasted(milliseconds: int) -> str:
+    """A duration in one unit, or two: ``0.3s``, ``12s``, ``3m 5s``, ``2h 4m``."""
+    seconds = max(0, milliseconds) / 1000
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
+
+
 def size(count: int) -> str:
     """So many bytes, in one unit: ``812 B``, ``1.4 MB``."""
     amount, units = float(count), ["B", "kB", "MB", "GB", "TB"]

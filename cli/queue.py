@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memoryd.cli.common import (
     age,
+    agent_option,
     home_option,
     json_option,
     open_queue,
     say,
     table,
-    when,
 )
-from memoryd.cli.words import MADE_BY, plain
+from memoryd.cli.job_text import (
+    WRITTEN,
+    attempt_lines,
+    came,
+    candidate_lines,
+    job_lines,
+    transcript_lines,
+)
+from memoryd.cli.queue_filters import (
+    STATUSES,
+    filter_of,
+    kind_option,
+    reason_option,
+    span_options,
+)
+from memoryd.cli.words import plain
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
     from memoryd.jobs.job import Job
     from memoryd.jobs.ledger import Ledger
-    from memoryd.jobs.records import Attempt, KeptCandidate
+    from memoryd.jobs.records import Filter, KeptCandidate
 
-_KINDS = ["finalize", "extract", "consolidate", "backfill"]
-#: States of a candidate that changed a file.
-_WRITTEN = {"applied", "appended"}
 #: A store is held for a commit or two.
 _WRITER_WAIT_SECONDS = 5.0
-_STATUSES = ["pending", "running", "completed", "failed", "cancelled"]
+#: More failed jobs than a ledger holds.
+ALL = (1 << 63) - 1
+_NO_JOBS = "no jobs; `memoryd enqueue` makes one"
 
 
-@click.command("list", epilog="Example: memoryd list --status failed")
-@click.option("--status", type=click.Choice(_STATUSES), help="Only jobs with this status.")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only jobs of this kind.")
+@click.command("list", epilog="Example: memoryd list --status failed --since 2d")
+@click.option("--status", type=click.Choice(STATUSES), help="Only jobs with this status.")
+@kind_option
+@agent_option("Only jobs about this agent's sessions.")
+@click.option("--session", help="Only jobs about this session.")
+@click.option("--project", metavar="DIR", help="Only jobs of this project, by directory or key.")
+@span_options
+@reason_option
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @home_option
 @json_option
-def list_jobs(status: str | None, kind: str | None, limit: int, home: Home, as_json: bool) -> None:
-    """List the newest jobs, the newest first."""
+def list_jobs(
+    limit: int, home: Home, as_json: bool, project: str | None, **wanted: str | int | None
+) -> None:
+    """List the newest jobs, the newest first; only those that fit every option."""
     ledger, _ = open_queue(home)
-    jobs = ledger.records.jobs(status=status, kind=kind, limit=limit)
+    jobs = ledger.records.matching(filter_of(home, project, **wanted), limit)
     rows = [
         (
             job.id[-8:],
@@ -51,13 +72,13 @@ def list_jobs(status: str | None, kind: str | None, limit: int, home: Home, as_j
             job.agent,
             (job.session or job.project or "")[-12:],
             age(job.created_at),
-            plain(_came(job)),
+            plain(came(job)),
         )
         for job in jobs
     ]
     heads = ("JOB", "KIND", "STATUS", "AGENT", "SESSION", "AGE", "OUTCOME")
-    text = table(heads, rows) if rows else "no jobs; `memoryd enqueue` makes one"
-    say({"jobs": [asdict(job) for job in jobs]}, text, as_json)
+    none = "no such jobs" if project or any(wanted.values()) else _NO_JOBS
+    say({"jobs": [asdict(job) for job in jobs]}, table(heads, rows) if rows else none, as_json)
 
 
 @click.command(epilog="Example: memoryd show 5f3a9c21")
@@ -81,32 +102,46 @@ def show(job_id: str, home: Home, as_json: bool) -> None:
     }
     text = "\n".join(
         (
-            *_job_lines(job),
+            *job_lines(job),
             *(
                 [f"undone    by {undone}; `memoryd memory undo` of that brings it back"]
                 if undone
                 else []
             ),
-            *_transcript_lines(transcript),
-            *_attempt_lines(attempts),
-            *_candidate_lines(candidates, undone),
+            *transcript_lines(transcript),
+            *attempt_lines(attempts),
+            *candidate_lines(candidates, undone),
         )
     )
     say(values, text, as_json)
 
 
-@click.command(epilog="Example: memoryd retry 5f3a9c21 --skip")
-@click.argument("job_id", metavar="JOB")
+@click.command(epilog="Example: memoryd retry --all-failed --reason attempt.crashed")
+@click.argument("job_id", metavar="[JOB]", required=False)
 @click.option("--skip", is_flag=True, help="First give up the part of the session it failed on.")
+@click.option("--all-failed", is_flag=True, help="Every failed job instead of one.")
+@kind_option
+@reason_option
 @home_option
 @json_option
-def retry(job_id: str, skip: bool, home: Home, as_json: bool) -> None:
-    """Try the failed or cancelled JOB again, with its failures forgotten."""
-    import os
-
-    from memoryd.daemon.client import Client
-
+def retry(
+    job_id: str | None,
+    skip: bool,
+    all_failed: bool,
+    kind: str | None,
+    reason: str | None,
+    home: Home,
+    as_json: bool,
+) -> None:
+    """Try the failed or cancelled JOB again, or all that failed, with the failures forgotten."""
+    if all_failed == (job_id is not None) or (all_failed and skip):
+        raise click.UsageError("Name one JOB, or --all-failed, which skips nothing.")
+    if not all_failed and (kind or reason):
+        raise click.UsageError("--kind and --reason choose among --all-failed.")
     ledger, _ = open_queue(home)
+    if job_id is None:
+        _retry_all(ledger, home, filter_of(home, None, kind=kind, reason=reason), as_json)
+        return
     job = ledger.records.job(job_id)
     if skip:
         _take_back(ledger, home, job)
@@ -115,8 +150,26 @@ def retry(job_id: str, skip: bool, home: Home, as_json: bool) -> None:
             f"job {job.id[-8:]} is {job.shown_status}",
             hint="only a failed or cancelled job can be tried again",
         )
-    Client(home.socket(os.environ)).ring()
+    _ring(home)
     say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} pending", as_json)
+
+
+def _retry_all(ledger: Ledger, home: Home, wanted: Filter, as_json: bool) -> None:
+    """Each by itself: one that is tried again or pruned meanwhile is simply not counted."""
+    failed = ledger.records.matching(replace(wanted, status="failed"), ALL)
+    again = [job.id for job in reversed(failed) if ledger.retry(job)]
+    if again:
+        _ring(home)
+    text = f"{len(again)} failed jobs pending" if again else "no such job has failed"
+    say({"retried": len(again), "jobs": again}, text, as_json)
+
+
+def _ring(home: Home) -> None:
+    import os
+
+    from memoryd.daemon.client import Client
+
+    Client(home.socket(os.environ)).ring()
 
 
 def _take_back(ledger: Ledger, home: Home, job: Job) -> None:
@@ -153,32 +206,6 @@ def cancel(job_id: str, home: Home, as_json: bool) -> None:
     say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} cancelled", as_json)
 
 
-def _came(job: Job) -> str | None:
-    """The code that says how the job stands."""
-    return job.outcome_code or job.wait_reason or job.error_code
-
-
-def _job_lines(job: Job) -> list[str]:
-    came = plain(_came(job))
-    # A hook's reason is its agent's own word for how the session ended.
-    said = f" ({job.reason})" if job.reason and job.trigger == "hook" else ""
-    lines = [
-        f"job       {job.id}",
-        f"kind      {job.kind}: {MADE_BY.get(job.trigger, job.trigger)}{said}",
-        f"status    {job.shown_status}" + (f": {came}" if came else ""),
-        f"session   {job.agent} {job.session}, up to position {job.cutoff}"
-        if job.session
-        else f"project   {job.project}",
-        f"made      {when(job.created_at)}   finished {when(job.finished_at)}",
-        f"attempts  {job.attempt}, failures {job.failures} of {job.max_failures}",
-    ]
-    if job.status == "pending":
-        lines.append(f"next      {when(job.run_at)}")
-    if job.error_detail:
-        lines.append(f"detail    {job.error_detail}")
-    return lines
-
-
 def _transcript(home: Home, job: Job) -> dict[str, Any] | None:
     """What ingestion counted in the session's transcript so far; None before it was read."""
     from memoryd.memory.clock import SystemClock
@@ -199,52 +226,15 @@ def _transcript(home: Home, job: Job) -> dict[str, Any] | None:
     }
 
 
-def _transcript_lines(found: dict[str, Any] | None) -> list[str]:
-    if found is None:
-        return []
-    kept = f"{found['messages']} messages kept, {found['user_messages']} of a person"
-    lines = [
-        f"read      {kept}; {found['bad_lines']} bad lines, up to position {found['position']}"
-    ]
-    skipped = sorted(found["skipped"].items())
-    if skipped:
-        lines.append("skipped   " + ", ".join(f"{count} {reason}" for reason, count in skipped))
-    return lines
-
-
-def _attempt_lines(attempts: list[Attempt]) -> list[str]:
-    if not attempts:
-        return []
-    lines = ["", "attempts"]
-    for attempt in attempts:
-        how = attempt.ending or "running"
-        why = f" {plain(attempt.detail)}" if attempt.detail else ""
-        calls = f", {attempt.calls} calls" if attempt.calls else ""
-        lines.append(f"  {attempt.attempt}. {when(attempt.started_at)} {how}{why}{calls}")
-    return lines
-
-
 def _undone(home: Home, job: Job, candidates: list[KeptCandidate]) -> str | None:
     """The undo that took back what the job wrote; None while any of it stands."""
     from memoryd.memory.store import Store
     from memoryd.memory.undo import undo_of
 
-    written = {each.store for each in candidates if each.state in _WRITTEN and each.store}
+    written = {each.store for each in candidates if each.state in WRITTEN and each.store}
     if not written and job.kind == "consolidate" and job.project:
         # What moves for its age belongs to no candidate.
         written = {job.project}
     if job.status != "completed" or not written:
         return None
     return undo_of([Store.open(home, key) for key in sorted(written)], job.id)
-
-
-def _candidate_lines(candidates: list[KeptCandidate], undone: str | None) -> list[str]:
-    lines = ["", f"candidates ({len(candidates)})"] if candidates else []
-    for candidate in candidates:
-        lines.append(f"  {candidate.decision:<6} {candidate.statement or '(unreadable)'}")
-        lines.append(f"         {candidate.detail or candidate.reason}")
-        if candidate.path:
-            state = "undone" if undone and candidate.state in _WRITTEN else candidate.state
-            lines.append(f"         {state}: {candidate.path}")
-        lines += [f"         said: {span}" for _, _, span in candidate.evidence]
-    return lines

@@ -23,7 +23,6 @@ import click
 from memoryd.cli.common import printable, require_home
 from memoryd.cli.status import look
 from memoryd.cli.status_text import lines_of
-from memoryd.daemon.client import Client
 from memoryd.memory.errors import MemorydError
 from memoryd.memory.home import Home
 
@@ -58,6 +57,8 @@ def watch_status(home: Home, *, as_json: bool) -> None:
 
 def _follow(home: Home, show: Callable[[dict[str, Any]], None], longest: float) -> None:
     """Look and show, again and again."""
+    from memoryd.daemon.client import Client
+
     client = Client(home.socket(os.environ))
     seen, first = 0, True
     while True:

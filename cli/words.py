@@ -58,6 +58,29 @@ _CODES = {
 }
 
 
+#: What a person can do about a job that waits, by the reason. Most of it passes by itself.
+_TO_DO = {
+    "provider.unavailable": "look at the network and at [provider]; it is tried again by itself",
+    "provider.limited": "nothing; it goes on when the provider's limit lifts",
+    "provider.permanent": "mend the key or the model, then restart memoryd or send it SIGHUP",
+    "budget.spent": "nothing, or raise daily_calls, daily_tokens or daily_cost under [provider]",
+    "backfill.share-spent": "nothing, or raise share under [backfill]",
+    "store.busy": "nothing; `memoryd doctor` names who holds the store for long",
+    "store.held": "look at what vanished: `memoryd memory restore`",
+    "store.detached": "check out the branch main again in the store",
+    "baseline.locked": "nothing while a git works there; `memoryd doctor` names a lock left behind",
+    "baseline.unusable": "`memoryd doctor` says what is wrong with git or the repository",
+    "transcript.busy": "nothing; it goes on when the agent lets go of its database",
+    "disk.full": "make room on the disk",
+    "project.config-unusable": "mend the project's .memoryd.toml",
+}
+
+
+def to_do(code: str | None) -> str:
+    """What a person can do about what waits for this reason; empty where nobody knows."""
+    return _TO_DO.get(code or "", "")
+
+
 def plain(code: str | None) -> str:
     """What a code says, in words; one that has none stands for itself, none is empty."""
     return _CODES.get(code or "", code or "")

@@ -65,6 +65,65 @@ class KeptCandidate:
     path: str | None
 
 
+#: What each status stands for in a row, named by what its index asks for.
+_STATUS = {
+    "pending": "status = 'pending'",
+    "waiting": "status = 'pending' and wait_reason is not null",
+    "retrying": "status = 'pending' and wait_reason is null and failures > 0",
+    "running": "status = 'running'",
+    "completed": "status = 'completed'",
+    "failed": "status = 'failed' and finished_at is not null",
+    "cancelled": "status = 'cancelled' and finished_at is not null",
+}
+
+#: What a filter asks of a row. The project of what was not read yet is that of its transcript.
+_ASKED = {
+    "kind": "kind = :kind",
+    "agent": "agent = :agent",
+    "session": "session = :session",
+    "project": "(project = :project or (project is null and exists (select 1 from rollout"
+    " where rollout.agent = job.agent and rollout.session = job.session"
+    " and rollout.project = :project)))",
+    "since": "created_at >= :since",
+    "until": "created_at < :until",
+    "reason": ":reason in (outcome_code, wait_reason, error_code)",
+}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which jobs are meant; None: any.
+
+    ``status`` is one of a row, ``waiting`` or ``retrying``; ``since`` and ``until`` are when it was
+    made (wall ms, the end not included); ``reason`` is the code of its outcome, of its last failure
+    or of why it waits.
+    """
+
+    status: str | None = None
+    kind: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    project: str | None = None
+    since: int | None = None
+    until: int | None = None
+    reason: str | None = None
+
+    def clauses(self) -> tuple[list[str], dict[str, object]]:
+        """The conditions, and the values that are bound in them."""
+        values = {name: value for name, value in vars(self).items() if value is not None}
+        status = values.pop("status", None)
+        clauses = [_ASKED[name] for name in values]
+        return [_STATUS[str(status)], *clauses] if status is not None else clauses, values
+
+    def order(self) -> str:
+        """The newest first.
+
+        The few of a status are found among a million others by an index of theirs: an order that
+        is none of the primary key's keeps that from being gone through.
+        """
+        return "id desc" if self.status in (None, "completed") else "id || '' desc"
+
+
 #: What may be typed for a job: the whole id, or an ending of it.
 _ID_ENDING = re.compile(r"[0-9a-fA-F-]{1,36}")
 
@@ -73,24 +132,6 @@ _CANDIDATE = (
     "id, job_id, statement, category, confidence, evidence, decision, reason, detail, state,"
     " store, path"
 )
-
-
-_ALL = "(:kind is null or kind = :kind) order by id desc"
-#: The few of a status are found among a million others by an index of theirs: it is named by what
-#: it asks for, and an order that is none of the primary key's keeps that from being gone through.
-_LISTED = {
-    "completed": f"status = 'completed' and {_ALL}",
-    **{
-        status: f"status = '{status}' and {ended}(:kind is null or kind = :kind)"
-        " order by id || '' desc"
-        for status, ended in (
-            ("pending", ""),
-            ("running", ""),
-            ("failed", "finished_at is not null and "),
-            ("cancelled", "finished_at is not null and "),
-        )
-    },
-}
 
 
 class Records:
@@ -150,9 +191,15 @@ class Records:
         self, *, status: str | None = None, kind: str | None = None, limit: int = 50
     ) -> list[Job]:
         """The newest jobs first (an id begins with the time it was made), at most ``limit``."""
+        return self.matching(Filter(status=status, kind=kind), limit)
+
+    def matching(self, wanted: Filter, limit: int) -> list[Job]:
+        """The newest jobs first that are as ``wanted``, at most ``limit``."""
+        clauses, values = wanted.clauses()
+        where = f" where {' and '.join(clauses)}" if clauses else ""
         rows = self.db.rows(
-            f"select {COLUMNS} from job where {_LISTED.get(status or '', _ALL)} limit :limit",
-            kind=kind,
+            f"select {COLUMNS} from job{where} order by {wanted.order()} limit :limit",
+            **values,
             limit=limit,
         )
         return [job_from_row(row) for row in rows]
