@@ -27,12 +27,15 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM"}
 def doctor(home: Home, as_json: bool) -> None:
     """Look everything over: what is wrong is named, with what to do; exit code 1 where it is."""
     from memoryd.daemon import service_health
+    from memoryd.daemon.client import Client
     from memoryd.jobs.doctor import examine
     from memoryd.memory import log
     from memoryd.memory.clock import SystemClock
 
     log.configure(quiet=True)
-    findings = examine(home, SystemClock(), os.environ, more=(service_health.CHECK,))
+    told = Client(home.socket(os.environ)).status() or {}
+    more, daemon = (service_health.CHECK,), told.get("daemon")
+    findings = examine(home, SystemClock(), os.environ, more=more, daemon=daemon)
     counts = Counter(each.severity for each in findings)
     healthy = not counts["problem"]
     values = {"healthy": healthy, "findings": [asdict(each) for each in findings]}

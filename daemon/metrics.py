@@ -187,7 +187,7 @@ def _of_providers(of: Snapshot) -> dict[str, list[_Sample]]:
 def _of_daemon(of: Snapshot) -> dict[str, list[_Sample]]:
     daemon = of.report["daemon"]
     looks = {look: daemon[f"last_{look}_at"] for look in ("sweep", "rescue", "discovery")}
-    daily = {each["name"]: each["at"] for each in of.report.get("daily_runs", ())}
+    daily = {each["name"]: each["at"] for each in of.report["daily_runs"]}
     return {
         "build_info": [((daemon["version"],), 1)],
         "process_start_time_seconds": _one(daemon["started_at"] / 1000),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
-from memoryd.jobs import checks_agents, checks_queue, checks_stores
+from memoryd.jobs import checks_agents, checks_queue, checks_stores, checks_work
 from memoryd.jobs.checks_stores import in_each_store
 from memoryd.jobs.looking import Check, Look
 from memoryd.memory import health
@@ -26,17 +27,22 @@ LISTED = 20
 
 
 def examine(
-    home: Home, clock: Clock, environ: Mapping[str, str], more: Iterable[Check] = ()
+    home: Home,
+    clock: Clock,
+    environ: Mapping[str, str],
+    more: Iterable[Check] = (),
+    daemon: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """Every finding, in the order of ``CHECKS`` and ``more``; "ok" for a check that found nothing.
 
-    A home that is not there is not made: the only finding says so.
+    ``daemon`` is what the home's daemon says of itself, None where none answers. A home that is not
+    there is not made: the only finding says so.
     """
     if not home.is_made():
         what = f"there is no home at {home.root}"
         todo = "`memoryd setup` makes one, as does the first session; --home names another"
         return [Finding("home.missing", "problem", what, todo)]
-    look = Look(home, clock, environ)
+    look = Look(home, clock, environ, daemon)
     findings: dict[Finding, None] = {}
     try:
         for check in (*CHECKS, *more):
@@ -58,6 +64,9 @@ CHECKS: tuple[Check, ...] = (
     Check("told.ok", "the hooks are heard", checks_agents.unheard),
     Check("archive.ok", "every old session is read in time", checks_agents.archive),
     Check("jobs.ok", "no job has failed", checks_queue.failed_jobs),
+    Check("workers.ok", "what is ready is taken", checks_work.workers),
+    Check("held.ok", "no lock is held for long", checks_work.held_locks),
+    Check("writing.ok", "nobody keeps others from the ledger", checks_work.write_lock),
     Check("provider.ok", "the provider answers", checks_queue.provider),
     Check("history.ok", "every store has its history", in_each_store(health.history)),
     Check("locks.ok", "no git left a lock behind", checks_stores.stale_locks),

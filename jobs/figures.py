@@ -203,6 +203,15 @@ class Figures:
         )
         return int(rows[0][0]), int(rows[0][1])
 
+    def is_working(self, now: int) -> bool:
+        """Whether an attempt runs whose lease has not run out."""
+        return bool(
+            self._db.rows(
+                "select 1 from job where status = 'running' and lease_expires_at > :now limit 1",
+                now=now,
+            )
+        )
+
     def _runs(self) -> bool:
         return bool(self._db.rows("select 1 from job where status = 'running' limit 1"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.workplace import open_ledger
@@ -23,6 +24,8 @@ class Look:
     home: Home
     clock: Clock
     environ: Mapping[str, str]
+    #: What the daemon says of itself (``status``); None where none answers.
+    daemon: Mapping[str, Any] | None = None
 
     @cached_property
     def config(self) -> Config:

@@ -11,6 +11,7 @@ from memoryd.jobs.archive import Told, home_made_ms
 from memoryd.jobs.archived import Stage, counts
 from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.consolidations import Consolidation
+from memoryd.jobs.daily_runs import DailyRun
 from memoryd.jobs.figures import Done, Figures, Oldest, Spending, Waits, in_all
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.clock import local_date
@@ -89,6 +90,8 @@ class Report:
     #: The locks of the home that are held, the longest held first.
     locks: list[Holder]
     disk: Disk
+    #: What runs once a day, and when it last did.
+    daily_runs: list[DailyRun]
 
 
 def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str]) -> Report:
@@ -126,6 +129,7 @@ def report(home: Home, ledger: Ledger, config: Config, environ: Mapping[str, str
         breakers=figures.breakers(),
         locks=holders(home),
         disk=disk_use(home),
+        daily_runs=ledger.daily_runs.all(),
     )
 
 

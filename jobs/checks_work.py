@@ -1,0 +1,106 @@
+"""What the doctor looks at in the work that goes on: workers, locks, and who keeps them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from memoryd.jobs.figures import Figures
+from memoryd.jobs.looking import Look
+from memoryd.memory.errors import LedgerError
+from memoryd.memory.health import Finding
+from memoryd.memory.holders import Holder, holders
+from memoryd.memory.home import Home
+from memoryd.memory.ids import short
+
+#: A job that a free worker could take for so long is one that nobody takes.
+IDLE_MS = 60 * 1000
+#: A lock that is held for so long is held by a process that hangs.
+HELD_MS = 10 * 60 * 1000
+#: Where SQLite locks a ``-shm`` file for the one writer (``WALINDEX_LOCK_OFFSET`` of its format).
+_WRITER_BYTE = 120
+
+
+def workers(look: Look) -> Iterator[Finding]:
+    """Jobs that nobody takes, though a worker is free; or that wait for a daemon."""
+    now, figures = look.clock.now_ms(), Figures(look.ledger.db)
+    if look.daemon is None:
+        yield from _without_a_daemon(look, figures, now)
+        return
+    found = figures.unclaimed_since(now)
+    if found is None or not look.daemon.get("ready") or look.daemon.get("free", 0) < 1:
+        return
+    job, since = found
+    if now - since > IDLE_MS:
+        free, minutes = look.daemon["free"], (now - since) // 60_000
+        what = f"job {short(job)} is ready for {minutes} minutes, and {free} workers are free"
+        todo = f"restart the daemon (pid {look.daemon.get('pid')}); its log says what it did"
+        yield Finding("workers.idle", "problem", what, todo)
+
+
+def _without_a_daemon(look: Look, figures: Figures, now: int) -> Iterator[Finding]:
+    """Not where something works all the same: a running attempt renews its lease."""
+    jobs, since = figures.waiting_for_a_worker(now)
+    if not jobs or now - since <= IDLE_MS or figures.is_working(now):
+        return
+    what = f"{jobs} jobs are ready, the first for {(now - since) // 60_000} minutes"
+    todo = "start one with `memoryd run` or `memoryd service install`"
+    yield Finding("daemon.absent", "warning", f"{what}, and no daemon answers", todo)
+
+
+def held_locks(look: Look) -> Iterator[Finding]:
+    """Locks that a process keeps; the home's own is a running daemon's."""
+    for holder in holders(look.home):
+        held = look.clock.now_ms() - holder.since
+        if held > HELD_MS and not (holder.lock == "daemon" and _answers(look, holder)):
+            whose = "of the home" if holder.lock == "daemon" else f"of the store {holder.lock}"
+            what = f"process {holder.pid} holds the lock {whose} for {held // 60_000} minutes"
+            todo = f"`ps -p {holder.pid}` shows what it is; end it if it hangs: nothing is lost"
+            yield Finding("lock.held", "problem", what, todo)
+
+
+def _answers(look: Look, holder: Holder) -> bool:
+    return look.daemon is not None and look.daemon.get("pid") == holder.pid
+
+
+def write_lock(look: Look) -> Iterator[Finding]:
+    """Who keeps others from writing the ledger, as far as the system tells."""
+    keepers = ledger_writers(look.home)
+    if not keepers:
+        return
+    try:
+        with look.ledger.db.writing():
+            return  # it was a write like any other
+    except LedgerError as error:
+        pids = ", ".join(map(str, keepers))
+        what = f"process {pids} keeps the ledger's write lock: {error.message}"
+        todo = f"`ps -p {keepers[0]}` shows what it is; end it if it hangs: nothing is lost"
+        yield Finding("ledger.locked", "problem", what, todo)
+
+
+def ledger_writers(home: Home) -> list[int]:
+    """The other processes that hold the ledger's write lock; none where nobody tells (macOS).
+
+    The file is not opened: closing it would give back the locks that this process has on it.
+    """
+    try:
+        inode = home.ledger.with_name(f"{home.ledger.name}-shm").lstat().st_ino
+        table = Path("/proc/locks").read_text("ascii", errors="replace")
+    except OSError:
+        return []
+    return sorted({pid for line in table.splitlines() if (pid := _writer(line, inode))})
+
+
+def _writer(line: str, inode: int) -> int:
+    """The pid in ``1: POSIX ADVISORY WRITE pid major:minor:inode first last``; 0 for another."""
+    fields = line.split()
+    if len(fields) != 8 or fields[1] != "POSIX" or fields[3] != "WRITE":
+        return 0
+    pid, place, first, last = fields[4:]
+    numbers = (pid, place.rpartition(":")[2], first, last.replace("EOF", "9" * 18))
+    if not all(number.isdigit() for number in numbers):
+        return 0
+    pid_, inode_, first_, last_ = map(int, numbers)
+    ours = pid_ == os.getpid() or inode_ != inode
+    return 0 if ours or not first_ <= _WRITER_BYTE <= last_ else pid_
