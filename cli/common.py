@@ -97,9 +97,11 @@ def agent_option(text: str) -> Callable[[_Command], _Command]:
 def _take_agent(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
+    if value is None:
+        return None  # before the readers of every agent are imported
     from memoryd.sessions.agents import known
 
-    if value is None or value in known():
+    if value in known():
         return value
     import difflib
 

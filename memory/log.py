@@ -6,10 +6,10 @@ whoever owns the process; a library user who does not call it gets structlog's o
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -19,12 +19,37 @@ if TYPE_CHECKING:
 _CHAIN = 5
 _FRAMES = 20
 
+#: What was asked for and is done once somebody logs: most commands say nothing, and structlog takes
+#: a tenth of their time.
+_asked: Callable[[], None] | None = None
+
 
 def configure(stream: TextIO | None = None, *, verbose: bool = False, quiet: bool = False) -> None:
     """Write one JSON object a line to ``stream`` (standard error).
 
-    ``verbose`` adds debug, ``quiet`` leaves only warnings and errors.
+    ``verbose`` adds debug, ``quiet`` leaves only warnings and errors. Done with the first line.
     """
+    global _asked
+    _asked = partial(_configure, stream or sys.stderr, verbose, quiet)
+
+
+def forget() -> None:
+    """Let what was asked for and not done yet be forgotten: a test begins as a process does."""
+    global _asked
+    _asked = None
+
+
+def _configured() -> None:
+    """Do what was asked for, once; two threads that do it together do the same."""
+    global _asked
+    if _asked is not None:
+        _asked()
+        _asked = None
+
+
+def _configure(stream: TextIO, verbose: bool, quiet: bool) -> None:
+    import logging
+
     import structlog
 
     structlog.configure(
@@ -39,7 +64,7 @@ def configure(stream: TextIO | None = None, *, verbose: bool = False, quiet: boo
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
         ),
-        logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
     for name in ("huey", "huey.consumer", "git", "watchdog"):
@@ -78,6 +103,7 @@ def logger() -> FilteringBoundLogger:
     """The process's logger."""
     import structlog
 
+    _configured()
     return structlog.get_logger()  # type: ignore[no-any-return]
 
 

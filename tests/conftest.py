@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
+from memoryd.memory import log
 from memoryd.memory.home import Home
 from memoryd.memory.testing import FakeClock
 
@@ -26,6 +27,7 @@ def hermetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Logging is as it begins: a command run in this process may have made it quiet.
     """
     structlog.reset_defaults()
+    log.forget()
     person = tmp_path / "person"
     person.mkdir()
     for name in list(os.environ):
