@@ -36,9 +36,10 @@ from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
+    from memoryd.jobs.filters import Filter
     from memoryd.jobs.job import Job
     from memoryd.jobs.ledger import Ledger
-    from memoryd.jobs.records import Filter, KeptCandidate
+    from memoryd.jobs.records import KeptCandidate
 
 #: A store is held for a commit or two.
 _WRITER_WAIT_SECONDS = 5.0

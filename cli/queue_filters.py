@@ -14,7 +14,7 @@ from memoryd.cli.common import key_of
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
-    from memoryd.jobs.records import Filter
+    from memoryd.jobs.filters import Filter
 
 KINDS = ["finalize", "extract", "consolidate", "backfill"]
 #: Those of a row, and the two kinds of pending.
@@ -88,6 +88,6 @@ def span_options(command: _Command) -> _Command:
 
 def filter_of(home: Home, project: str | None, **wanted: Any) -> Filter:
     """The filter that the options describe. Raises ``UsageError`` for an unknown project."""
-    from memoryd.jobs.records import Filter
+    from memoryd.jobs.filters import Filter
 
     return Filter(project=key_of(home, project) if project else None, **wanted)

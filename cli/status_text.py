@@ -6,6 +6,7 @@ from typing import Any
 
 from memoryd.cli.common import age, when
 from memoryd.cli.status_jobs import disk_lines, job_lines, lock_lines
+from memoryd.cli.words import plain
 
 
 def lines_of(values: dict[str, Any]) -> list[str]:
@@ -169,7 +170,7 @@ def _budget(values: dict[str, Any], name: str) -> str:
     cost = sum(each["cost"] for each in values.get("spending", ()) if each["provider"] == name)
     if cost or values.get("daily_cost"):
         bound = f" of {values['daily_cost']:g}" if values.get("daily_cost") else ""
-        said.append(f"{cost / 1_000_000:.2f}{bound} of money")
+        said.append(f"money {cost / 1_000_000:.2f}{bound}")
     return ", ".join(said)
 
 
@@ -177,4 +178,5 @@ def _breaker(breaker: dict[str, Any]) -> str:
     name = breaker["provider"]
     if breaker["state"] == "stopped":
         return f"{name} is not asked any more: {breaker['detail']}"
-    return f"{name} is away since {when(breaker['since'])}, next try {age(breaker['until'])}"
+    why = plain(breaker["reason"])
+    return f"{name}: {why}, since {when(breaker['since'])}, next try {age(breaker['until'])}"

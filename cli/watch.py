@@ -52,7 +52,8 @@ def watch_status(home: Home, *, as_json: bool) -> None:
             with screen:
                 _follow(home, lambda values: screen.draw(_lines(values)), LONGEST_SECONDS)
         finally:
-            click.echo("\n".join(screen.lines))  # what was seen last stays to be read
+            with suppress(OSError):  # the terminal may be gone
+                click.echo("\n".join(screen.lines))  # what was seen last stays to be read
 
 
 def _follow(home: Home, show: Callable[[dict[str, Any]], None], longest: float) -> None:

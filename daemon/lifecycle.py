@@ -437,9 +437,19 @@ class Daemon:
 
     def _metrics(self) -> str:
         ledger, now = self.place.ledger, self.clock.now_ms()
-        ready, _ = Figures(ledger.db).waiting_for_a_worker(now)
-        counted, duties = self.counters.read(), self.schedule.counts()
-        return render(Snapshot(self.status(), counted, now, ready, ledger.rescued, duties))
+        figures = Figures(ledger.db)
+        unclaimed = figures.unclaimed_since(now)
+        return render(
+            Snapshot(
+                report=self.status(),
+                counted=self.counters.read(),
+                now_ms=now,
+                ready=figures.waiting_for_a_worker(now)[0],
+                unclaimed_since=unclaimed[1] if unclaimed is not None else None,
+                rescued=ledger.rescued,
+                duties=self.schedule.counts(),
+            )
+        )
 
     def status(self) -> dict[str, Any]:
         """The report of the home and the state of this process."""

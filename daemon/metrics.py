@@ -35,6 +35,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("memoryd_process_start_time_seconds", "gauge", (), "When the daemon started"),
     Metric("memoryd_jobs", "gauge", ("kind", "status"), "Jobs in the ledger"),
     Metric("memoryd_jobs_ready", "gauge", (), "Jobs that are due and not taken, backfill aside"),
+    Metric("memoryd_unclaimed_seconds", "gauge", (), "How long a worker could have taken a job"),
     Metric("memoryd_jobs_waiting", "gauge", ("reason",), "Jobs that wait, by why"),
     Metric(
         "memoryd_oldest_job_age_seconds", "gauge", ("status",), "Age of the oldest job, 0 for none"
@@ -79,6 +80,8 @@ class Snapshot:
     counted: Counted
     now_ms: int
     ready: int
+    #: Since when a free worker could have taken a job (wall ms), None where there is none.
+    unclaimed_since: int | None
     rescued: int
     #: Duty -> (times it ran, times it failed).
     duties: Mapping[str, tuple[int, int]]
@@ -130,6 +133,9 @@ def _of_jobs(of: Snapshot) -> dict[str, list[_Sample]]:
             for status, count in sorted(counts.items())
         ],
         "jobs_ready": _one(of.ready),
+        "unclaimed_seconds": _one(
+            0.0 if of.unclaimed_since is None else _seconds_since(of, of.unclaimed_since)
+        ),
         "jobs_waiting": [((each["reason"],), each["jobs"]) for each in report["waits"]],
         "oldest_job_age_seconds": [((status,), seconds) for status, seconds in ages.items()],
         "candidates_in_review": _one(report["in_review"]),

@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +18,16 @@ from pathlib import Path
 import pytest
 
 from memoryd.jobs.accounts import ENDINGS
+from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.candidates import FATES
+from memoryd.jobs.daily_runs import DailyRun
+from memoryd.jobs.figures import Done, Oldest, Spending, Waits
+from memoryd.jobs.report import Brief, Report
 from memoryd.jobs.schema import MIGRATIONS
 from memoryd.memory import config, errors
 from memoryd.memory.config import Config
+from memoryd.memory.disk import Disk, Use
+from memoryd.memory.holders import Holder
 from memoryd.memory.policy import REASONS
 
 ROOT = Path(__file__).parent.parent
@@ -229,6 +236,26 @@ def test_every_state_of_a_breaker_is_documented() -> None:
     assert checked is not None
 
     assert told("jobs.md", "## Breakers") == set(re.findall(r"'(\w+)'", checked[1]))
+
+
+def test_every_reason_to_wait_is_said_in_words_with_what_to_do() -> None:
+    """What `memoryd show` tells a person is never a bare code."""
+    from memoryd.cli.words import plain, to_do
+
+    text = (DOCS / "jobs.md").read_text("utf-8").partition("| `wait_reason` |")[2]
+    reasons = re.findall(r"^\| `([^`]+)` \|", text.partition("\n\n")[0], re.MULTILINE)
+
+    assert len(reasons) > 10
+    assert [code for code in reasons if plain(code) == code or not to_do(code)] == []
+
+
+def test_every_key_of_the_status_is_documented() -> None:
+    """Those of the report, and of what it is made of."""
+    (row,) = [row for row in rows_of("jobs.md", "## JSON") if row[0] == "`status`"]
+    parts = [Report, Brief, Waits, Oldest, Done, Spending, Breaker, Holder, Disk, Use, DailyRun]
+    names = {field.name for part in parts for field in fields(part)}
+
+    assert sorted(name for name in names if f"`{name}`" not in row[1]) == []
 
 
 def test_every_finding_of_the_doctor_is_documented() -> None:

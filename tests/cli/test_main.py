@@ -30,6 +30,15 @@ KEYS = {
         "breaker",
         "switches",
         "daemon",
+        "kinds",
+        "waits",
+        "oldest",
+        "done",
+        "spending",
+        "breakers",
+        "daily_runs",
+        "locks",
+        "disk",
     },
     ("list",): {"jobs"},
     ("prune",): {"pruned", "by_status", "kept", "freed_bytes", "dry_run"},
@@ -43,6 +52,7 @@ JOB = {"id", "kind", "agent", "session", "status", "outcome_code", "error_code",
 JOB |= {"wait_reason", "attempt", "failures", "cutoff", "run_at", "created_at", "finished_at"}
 NOTE = {"project", "type", "name", "description", "path", "source", "valid_from"}
 DAEMON = {"pid", "started_at", "ready", "watching", "last_sweep_at", "working", "reloads"}
+DAEMON |= {"version", "last_rescue_at", "last_discovery_at", "workers", "busy", "free"}
 
 
 @pytest.mark.parametrize("words", KEYS, ids=" ".join)

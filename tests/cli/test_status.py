@@ -75,6 +75,7 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
     some = {"calls": 4, "input_tokens": 1000, "output_tokens": 234}
     ended = {"jobs": {"completed": 9}, "attempts": {"completed": 9, "failed": 1}}
     workers = {"workers": 2, "busy": 1, "free": 1, "working": ["a"], "reloads": 0}
+    away = {"state": "open", "reason": "provider.unavailable", "since": now, "until": later}
     stopped = {"state": "stopped", "detail": "401", "since": now, "until": 0}
     values = status_of(home) | {
         "counts": {"pending": 1, "completed": 9, "waiting": 3},
@@ -88,7 +89,7 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
         "provider": "openai",
         "calls_today": 4,
         "spending": [{"provider": "openai", "calls": 4, "tokens": 1234, "cost": 20_000}],
-        "breakers": [{"provider": "anthropic", **stopped}],
+        "breakers": [{"provider": "anthropic", **stopped}, {"provider": "openai", **away}],
         "locks": [
             {"lock": "daemon", "pid": 1, "since": 0},
             {"lock": "-code", "pid": 77, "since": now - 700_000},
@@ -110,8 +111,9 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
     assert "oldest    pending finalize 5f3a9c21 for 1m\n" in text
     assert "last hour" not in text
     assert "last day  9 completed; 10 attempts; 4 calls, 1234 tokens\n" in text
-    assert "budget    today 4 of 200 calls, 0 of 500000 tokens, 0.02 of money\n" in text
+    assert "budget    today 4 of 200 calls, 0 of 500000 tokens, money 0.02\n" in text
     assert "breaker   anthropic is not asked any more: 401\n" in text
+    assert "breaker   openai: the provider does not answer, since " in text
     assert "lock      -code is held by process 77 for 11m" in text and "-new" not in text
 
 
@@ -228,6 +230,19 @@ def test_watching_fits_the_window_and_follows_its_size(home: Home) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGTERM
     assert "more lines" in small and small.count("\r\n") == 2
     assert "more lines" not in big
+
+
+def test_a_watch_that_is_put_aside_gives_the_terminal_back_meanwhile(home: Home) -> None:
+    """Ctrl-Z, and back: it takes its screen again and draws it anew."""
+    with terminal(home) as (child, end):
+        read_until(end, "\x1b[J")
+
+        os.kill(child, signal.SIGTSTP)
+        read_until(end, "\x1b[?1049l")
+        assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+        os.kill(child, signal.SIGCONT)
+
+        assert "\x1b[?1049h" in read_until(end, "\x1b[J")
 
 
 class _Enough(Exception):

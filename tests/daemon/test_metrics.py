@@ -57,8 +57,8 @@ def snapshot(home: Home, clock: FakeClock, counters: Counters, **of: Any) -> Sna
     ledger.daily_runs.ran("tidy")
     values = asdict(report(home, ledger, config, {})) | {"daemon": daemon(clock)} | of
     ledger.close()
-    duties = {"sweep": (7, 1)}
-    return Snapshot(values, counters.read(), clock.now_ms() + 5000, 1, 4, duties)
+    now, since, duties = clock.now_ms() + 5000, clock.now_ms() - 70_000, {"sweep": (7, 1)}
+    return Snapshot(values, counters.read(), now, 1, since, 4, duties)
 
 
 def read(text: str) -> dict[str, dict[str, float]]:
@@ -118,6 +118,7 @@ def test_the_metrics_say_what_there_is(home: Home, clock: FakeClock, counters: C
             'memoryd_attempt_seconds_total{kind="finalize"}': 3,
             'memoryd_failures_total{code="attempt.error"}': 1,
             "memoryd_rescues_total{}": 4,
+            "memoryd_unclaimed_seconds{}": 75,
             'memoryd_facts_total{decision="apply"}': 4,
             'memoryd_provider_tokens_total{provider="openai",direction="input"}': 900,
             'memoryd_provider_cost_total{provider="openai"}': 1.5,
