@@ -9,7 +9,7 @@ from typing import Any
 
 from memoryd.jobs.database import Database
 from memoryd.jobs.filters import Filter
-from memoryd.jobs.job import COLUMNS, Job, job_from_row
+from memoryd.jobs.job import COLUMNS, Job, is_keepable, job_from_row
 from memoryd.memory.errors import UsageError
 from memoryd.memory.plan import Plan
 from memoryd.memory.text import clip
@@ -138,6 +138,8 @@ class Records:
     def matching(self, wanted: Filter, limit: int) -> list[Job]:
         """The newest jobs first that are as ``wanted``, at most ``limit``."""
         clauses, values = wanted.clauses()
+        if not is_keepable(*(value for value in values.values() if isinstance(value, str))):
+            return []  # no row holds what is no text
         where = f" where {' and '.join(clauses)}" if clauses else ""
         rows = self.db.rows(
             f"select {COLUMNS} from job{where} order by {wanted.order()} limit :limit",

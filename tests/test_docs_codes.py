@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.jobs import candidates
 from memoryd.jobs.accounts import ENDINGS
 from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.candidates import FATES
@@ -180,7 +181,16 @@ def test_every_error_is_documented() -> None:
 
 def test_every_reason_and_state_of_a_candidate_is_documented() -> None:
     """And what a person or a forget makes of it."""
-    states = {state for state, _, _ in FATES.values()}
+    states = {state for state, _, _ in FATES.values()} | set(candidates._FIRST_STATE.values())
+    states |= {
+        text
+        for _, call in calls(of_rows())
+        for word in call.keywords
+        if word.arg == "state"
+        for text in texts([word.value])
+    }
+    in_sql = texts([trees()["jobs/candidates.py"]])
+    states |= {found for text in in_sql for found in re.findall(r"\bstate = '([a-z]+)'", text)}
     text = (DOCS / "jobs.md").read_text("utf-8").partition("## Candidates")[2]
 
     assert undocumented(set(REASONS) | {reason for _, reason, _ in FATES.values() if reason}) == []

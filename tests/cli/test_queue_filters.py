@@ -90,6 +90,8 @@ def fill(ledger: Ledger) -> None:
         ("--reason budget.spent", "s2"),
         ("--reason attempt.crashed", "s4"),
         ("--reason nobody.said", ""),
+        ("--session \udc80", ""),
+        ("--reason a\0b", ""),
         ("--since 36h", "s6"),
         ("--since 2w --until 5d", "s2 s1 s0"),
         ("--until 1970-01-02", ""),
