@@ -5,10 +5,10 @@ Codes, counts and times only: never a statement, a path or a detail, which may q
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memoryd.jobs.database import Database
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 
@@ -25,19 +25,13 @@ ENDINGS: Mapping[str, str] = {
     "throttled": "it was too soon for this extract",
 }
 
-#: States of a candidate that changed a file.
-_WRITTEN = frozenset({"applied", "appended"})
-
-_FACTS = """
-select decision, state, count(*) from candidate
-where job_id = :id and created_at >= :since group by 1, 2
-"""
+_FACTS = "select decision, count(*) from candidate where job_id = :id group by 1"
 _NOTES = """
 select count(distinct store || '/' || path) from candidate
-where job_id = :id and created_at >= :since and state in ('applied', 'appended')
+where job_id = :id and state in ('applied', 'appended')
 """
 _ATTEMPT = """
-select ending, detail, calls, input_tokens, output_tokens, started_at from attempt_log
+select ending, detail, calls, input_tokens, output_tokens from attempt_log
 where job_id = :id and attempt = :attempt
 """
 
@@ -71,10 +65,24 @@ class Account:
         return {name: value for name, value in values.items() if value not in (None, {})}
 
 
+@dataclass(frozen=True)
+class Begun:
+    """How things stood when an attempt began: the session's cursor, and what its job had done."""
+
+    cursor: int = 0
+    facts: Counter[str] = field(default_factory=Counter)
+    notes: int = 0
+
+
+def begun(ledger: Ledger, job: Job) -> Begun:
+    """How things stand for ``job`` now. Raises ``LedgerError``."""
+    return Begun(_cursor(ledger, job), *(_done(ledger, job) if job.attempt > 1 else ()))
+
+
 def account(
-    ledger: Ledger, job: Job, *, lost: bool, seconds: float, slices: int, cursor: int
+    ledger: Ledger, job: Job, since: Begun, *, lost: bool, seconds: float, slices: int
 ) -> Account:
-    """What the attempt at ``job`` did that has just ended, ``cursor`` where it began.
+    """What the attempt at ``job`` did ``since`` it began; it has just ended.
 
     ``lost``: it was told that it has lost its lease. Raises ``LedgerError``.
     """
@@ -83,8 +91,8 @@ def account(
     if not rows or now is None:
         ending = "lost" if lost else "throttled"
         return Account(job.kind, ending, None, ending, seconds, slices)
-    ending, code, calls, read, written, since = rows[0]
-    facts, notes = _facts(ledger.db, job, since)
+    ending, code, calls, read, written = rows[0]
+    facts, notes = _done(ledger, job)
     return Account(
         kind=job.kind,
         ending="lost" if lost else ending or "lost",
@@ -92,23 +100,22 @@ def account(
         status=now.shown_status,
         seconds=seconds,
         slices=slices,
-        messages=max(0, ledger.cursor(job.agent, job.session) - cursor) if job.session else 0,
+        messages=max(0, _cursor(ledger, job) - since.cursor),
         calls=calls,
         input_tokens=read,
         output_tokens=written,
-        facts=facts,
-        notes=notes,
+        facts=dict(facts - since.facts),
+        notes=max(0, notes - since.notes),
         failures=now.failures,
         wait_until=now.run_at if now.status == "pending" else None,
     )
 
 
-def _facts(db: Database, job: Job, since: int) -> tuple[dict[str, int], int]:
-    """Facts of this attempt by decision, and how many files they changed."""
-    decided: dict[str, int] = {}
-    wrote = False
-    for decision, state, count in db.rows(_FACTS, id=job.id, since=since):
-        decided[decision] = decided.get(decision, 0) + count
-        wrote = wrote or state in _WRITTEN
-    notes = int(db.rows(_NOTES, id=job.id, since=since)[0][0]) if wrote else 0
-    return decided, notes
+def _done(ledger: Ledger, job: Job) -> tuple[Counter[str], int]:
+    """Facts of the job by decision, and how many files they changed."""
+    facts = Counter({str(decision): int(n) for decision, n in ledger.db.rows(_FACTS, id=job.id)})
+    return facts, int(ledger.db.rows(_NOTES, id=job.id)[0][0]) if facts else 0
+
+
+def _cursor(ledger: Ledger, job: Job) -> int:
+    return ledger.cursor(job.agent, job.session) if job.session else 0

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from memoryd.jobs import backfill
-from memoryd.jobs.accounts import Account, account
+from memoryd.jobs.accounts import Account, Begun, account, begun
 from memoryd.jobs.consolidating import consolidate
 from memoryd.jobs.control import GiveBack, Snooze, safe_detail
 from memoryd.jobs.distil import distil
@@ -103,10 +103,10 @@ class Worker:
         with about(
             job=job.id, kind=job.kind, attempt=job.attempt, agent=job.agent, session=job.session
         ):
-            cursor, lost, slices = 0, False, 0
+            since, lost, slices = Begun(), False, 0
             self._keeper.hold(job)
             try:
-                cursor = place.ledger.cursor(job.agent, job.session)
+                since = begun(place.ledger, job)
                 require_git()  # before anything is asked for that could not be written
                 HANDLERS[job.kind](job, place, self._keeper)
             except (KeyboardInterrupt, SystemExit):
@@ -123,9 +123,7 @@ class Worker:
                 if job.crashes:
                     self._ring()
             seconds = round(place.clock.monotonic() - started, 3)
-            done = account(
-                place.ledger, job, lost=lost, seconds=seconds, slices=slices, cursor=cursor
-            )
+            done = account(place.ledger, job, since, lost=lost, seconds=seconds, slices=slices)
             logger().info("attempt.ended", **done.for_log())
             self._told(done)
 

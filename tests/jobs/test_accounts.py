@@ -97,6 +97,19 @@ def test_a_line_counts_its_own_attempt_alone(world: World, clock: FakeClock) -> 
     assert (second.messages, second.notes, second.facts, second.calls) == (2, 0, {}, 1)
 
 
+def test_what_an_attempt_that_died_had_found_is_not_counted_again(
+    world: World, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one writes it, and says so."""
+    world.enqueue(world.transcript().user(RULE))
+    world.die_at("plan.recorded", monkeypatch)
+    clock.advance(3600)
+
+    second = told(world)
+
+    assert (second.ending, second.facts, second.notes, second.calls) == ("completed", {}, 1, 0)
+
+
 @pytest.mark.parametrize(
     ("error", "ending", "code", "status", "waits"),
     [

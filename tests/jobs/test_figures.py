@@ -136,14 +136,17 @@ def test_a_claimable_job_is_told_since_nothing_kept_a_worker_from_it(
     """Since it is due, and since an attempt anywhere last began or ended."""
     start = clock.now_ms()
     job = enqueue(ledger, "s1")
+    clock.advance(0.001)
+    other = enqueue(ledger, "s2")
     clock.advance(90)
     assert figures.unclaimed_since(clock.now_ms()) == (job.id, start)
 
-    enqueue(ledger, "s0", kind="finalize")
-    ledger.complete(claim(ledger), "nothing.durable")
+    taken = claim(ledger)
+    assert figures.unclaimed_since(clock.now_ms()) == (other.id, clock.now_ms())
+    clock.advance(5)
+    ledger.complete(taken, "nothing.durable")
 
-    found = figures.unclaimed_since(clock.now_ms())
-    assert found is not None and found[1] == clock.now_ms()
+    assert figures.unclaimed_since(clock.now_ms()) == (other.id, clock.now_ms())
 
 
 @pytest.mark.parametrize(
