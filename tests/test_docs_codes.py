@@ -10,7 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -59,39 +59,52 @@ def of_rows() -> list[ast.Module]:
     return [trees()[path.relative_to(ROOT).as_posix()] for path in sorted(paths)]
 
 
-def calls(modules: Iterable[ast.Module]) -> Iterator[tuple[str, ast.Call]]:
+@dataclass
+class Said:
+    """What a module says, gathered in one walk: its calls by name, and its string constants."""
+
+    calls: list[tuple[str, ast.Call]] = field(default_factory=list)
+    constants: list[ast.Constant] = field(default_factory=list)
+
+
+@cache
+def said_in(tree: ast.AST) -> Said:
+    """All of it."""
+    found = Said()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
+            found.calls.append((str(name), node))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.constants.append(node)
+    return found
+
+
+def calls(modules: Iterable[ast.AST]) -> Iterator[tuple[str, ast.Call]]:
     """Each call with the name of what it calls: ``complete`` of ``ledger.complete(...)``."""
     for tree in modules:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
-                yield str(name), node
+        yield from said_in(tree).calls
 
 
 def texts(nodes: Iterable[ast.AST]) -> set[str]:
     """The string constants below these nodes."""
-    return {
-        node.value
-        for each in nodes
-        for node in ast.walk(each)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    return {str(constant.value) for node in nodes for constant in said_in(node).constants}
 
 
 def row_codes(modules: list[ast.Module]) -> set[str]:
     """Codes that these modules may write into a row: whole constants, and literals of their SQL."""
-    said = {
+    spoken = {
         id(part)
         for name, call in calls(modules)
         if name in SPOKEN
         for argument in call.args
-        for part in ast.walk(argument)
+        for part in said_in(argument).constants
     }
     constants = {
-        node.value
+        str(each.value)
         for tree in modules
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+        for each in said_in(tree).constants
+        if id(each) not in spoken
     }
     in_sql = {found for text in constants for found in re.findall(r"'([a-z][a-z0-9.-]+)'", text)}
     return {text for text in constants | in_sql if CODE.fullmatch(text)} - NO_CODES
@@ -263,7 +276,7 @@ def test_every_key_of_the_status_is_documented() -> None:
     """Those of the report, and of what it is made of."""
     (row,) = [row for row in rows_of("jobs.md", "## JSON") if row[0] == "`status`"]
     parts = [Report, Brief, Waits, Oldest, Done, Spending, Breaker, Holder, Disk, Use, DailyRun]
-    names = {field.name for part in parts for field in fields(part)}
+    names = {each.name for part in parts for each in fields(part)}
 
     assert sorted(name for name in names if f"`{name}`" not in row[1]) == []
 
@@ -287,7 +300,7 @@ def test_every_exit_code_is_documented() -> None:
     named = {
         node.value.value
         for tree in trees().values()
-        for node in ast.walk(tree)
+        for node in tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Constant)
         and any(ast.unparse(target).startswith("EXIT_") for target in node.targets)
