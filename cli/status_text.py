@@ -131,20 +131,20 @@ def _daemon(daemon: dict[str, Any] | None) -> list[str]:
         for name in ("sweep", "rescue", "discovery")
         if (at := daemon.get(f"last_{name}_at")) is not None
     ]
-    lines = [f"daemon    {', '.join(said)}"]
-    if looked:
-        lines.append(f"looked    {', '.join(looked)}")
-    return lines + _restart(daemon)
+    lines = [f"daemon    {', '.join(said)}", *_restart(daemon)]
+    return [*lines, f"looked    {', '.join(looked)}"] if looked else lines
 
 
 def _restart(daemon: dict[str, Any]) -> list[str]:
-    """What this process does not use: another version, settings it was built with."""
-    wanted = []
+    """Why the daemon should be started anew."""
+    why = []
     if daemon.get("upgraded_to"):
-        wanted.append(f"version {daemon['upgraded_to']} is installed")
+        why.append(f"version {daemon['upgraded_to']} is installed")
     if daemon.get("restart_for"):
-        wanted.append(f"{', '.join(daemon['restart_for'])} changed")
-    return [f"restart   needed: {', '.join(wanted)}"] if wanted else []
+        why.append(f"{', '.join(daemon['restart_for'])} was changed")
+    return (
+        [f"restart   {', '.join(why)}: it is used once the daemon is started anew"] if why else []
+    )
 
 
 def _providers(values: dict[str, Any]) -> list[str]:

@@ -74,7 +74,8 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
     none = {"calls": 0, "input_tokens": 0, "output_tokens": 0}
     some = {"calls": 4, "input_tokens": 1000, "output_tokens": 234}
     ended = {"jobs": {"completed": 9}, "attempts": {"completed": 9, "failed": 1}}
-    workers = {"workers": 2, "busy": 1, "free": 1, "working": ["a"], "reloads": 0}
+    restart = {"upgraded_to": "0.2", "restart_for": ["queue.workers"]}
+    workers = {**restart, "workers": 2, "busy": 1, "free": 1, "working": ["a"], "reloads": 0}
     away = {"state": "open", "reason": "provider.unavailable", "since": now, "until": later}
     stopped = {"state": "stopped", "detail": "401", "since": now, "until": 0}
     values = status_of(home) | {
@@ -102,7 +103,10 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
     text = "\n".join(text_of(values))
 
     assert (
-        "daemon    pid 12, version 0.1, up 1h, 1 of 2 workers busy\nlooked    sweep 12s ago" in text
+        "daemon    pid 12, version 0.1, up 1h, 1 of 2 workers busy\n"
+        "restart   version 0.2 is installed, queue.workers was changed: it is used once the daemon"
+        " is started anew\n"
+        "looked    sweep 12s ago\n" in text
     )
     assert "jobs      1 pending, 3 waiting, 9 completed\n" in text
     assert "                    pending  waiting  completed\n" in text

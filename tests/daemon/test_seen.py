@@ -43,7 +43,9 @@ def test_a_daemon_at_work_is_seen_from_every_side(world: World) -> None:
         metrics = world.run("status", "--metrics").stdout
         text = "\n".join(lines_of(seen(world)))
         says = seen(world)["daemon"]
-        found = {each.code for each in examine(world.home, SystemClock(), world.environ, says)}
+        found = {
+            each.code for each in examine(world.home, SystemClock(), world.environ, daemon=says)
+        }
         assert daemon.stop() == 0
 
     state = busy["daemon"]
