@@ -121,16 +121,6 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
     assert "lock      -code is held by process 77 for 11m" in text and "-new" not in text
 
 
-def test_what_needs_a_restart_has_its_line(home: Home) -> None:
-    """Another version, and settings that this process does not use."""
-    daemon = {"pid": 12, "started_at": 0, "reloads": 0, "working": [], "last_sweep_at": None}
-    wanted = {"upgraded_to": "9.9", "restart_for": ["queue.workers"]}
-
-    text = text_of(status_of(home) | {"daemon": daemon | wanted})
-
-    assert text[2] == "restart   needed: version 9.9 is installed, queue.workers changed"
-
-
 def test_a_daemon_of_an_older_version_is_shown_as_far_as_it_tells(home: Home) -> None:
     """After an upgrade, until it is restarted: no key of this version is asked of it."""
     new = {
