@@ -194,6 +194,7 @@ class Asking:
         return found
 
 
+@pytest.mark.slow
 @_BOTH
 def test_whatever_the_wire_says_has_its_class(tmp_path: Path, clock: FakeClock, name: str) -> None:
     """Status, reason, time, failures, breaker and budget, for each answer and each silence."""
