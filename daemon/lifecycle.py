@@ -42,7 +42,7 @@ from memoryd.jobs.tidying import tidy
 from memoryd.jobs.usage import follow_edits
 from memoryd.jobs.worker import Worker
 from memoryd.jobs.workplace import Workplace, open_workplace
-from memoryd.memory import seams
+from memoryd.memory import own_calls, seams
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import Config, load
 from memoryd.memory.errors import (
@@ -105,6 +105,18 @@ def lock_home(home: Home) -> FileLock:
     )
 
 
+def end_left_programs(home: Home) -> None:
+    """End what the provider's programs of a daemon that was killed still do. The lock is held."""
+    place = own_calls.folder(home)
+    if not place.is_dir():
+        return  # no program was ever asked
+    from memoryd.memory.providers.leftovers import end_calls_of_the_dead
+
+    left = end_calls_of_the_dead(place)
+    if left:
+        logger().warning("provider.left-programs", ended=left)
+
+
 @dataclass
 class _Seen:
     """What status tells of this process."""
@@ -139,6 +151,7 @@ class Daemon:
         config = load(self.home.config_file)
         lock = lock_home(self.home)
         try:
+            end_left_programs(self.home)
             self._open(config)
             rescued = self.place.ledger.rescue(everything=True)
             logger().info("daemon.started", pid=os.getpid(), rescued=rescued)
@@ -479,7 +492,6 @@ class Daemon:
 
 def _with_config(place: Workplace, config: Config) -> Workplace:
     """``place`` under another configuration. Raises ``ConfigError``."""
-    from memoryd.memory import own_calls
     from memoryd.memory.providers.registry import make
 
     provider = make(config.provider, place.environ, own_calls.folder(place.home))

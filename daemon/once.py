@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memoryd.daemon.client import Client
-from memoryd.daemon.lifecycle import lock_home
+from memoryd.daemon.lifecycle import end_left_programs, lock_home
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.discovery import discover
 from memoryd.jobs.indexing import index_some
@@ -61,6 +61,7 @@ def run_once(
     except HomeLocked as error:
         return _by_daemon(home, environ, only, error)
     with lock, _leaving_on_sigterm():
+        end_left_programs(home)
         # One worker, this thread: a backfill makes way for whatever else is due.
         alone = replace(config, queue=replace(config.queue, workers=1))
         place = open_workplace(home, alone, clock or SystemClock(), environ, check=True)

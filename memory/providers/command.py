@@ -1,8 +1,9 @@
 """Any program as a provider: the prompt on its stdin, the answer on its stdout.
 
 The program runs in a process group of its own, which ends with it: at the time limit, when it
-writes too much, and also when it leaves children behind. It runs in a folder of the home made for
-it, so name it by an absolute path or let it be found in ``PATH``.
+writes too much, and also when it leaves children behind; what left the group is found by its mark
+(``leftovers.py``). It runs in a folder of the home made for it, so name it by an absolute path or
+let it be found in ``PATH``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent, ProviderUnavailable
 from memoryd.memory.own_calls import environment, prepared
 from memoryd.memory.providers.base import Reply, Request
+from memoryd.memory.providers.leftovers import VARIABLE, Mark, end_call, new_mark
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
 
@@ -34,6 +36,8 @@ CHARACTERS_A_TOKEN = 8
 _STDERR_BYTES = 16 << 10
 _DETAIL_CHARACTERS = 300
 _READ_BYTES = 1 << 16
+#: How long a killed program is waited for: one that hangs in the kernel dies when that lets it.
+_DYING_SECONDS = 10.0
 
 
 class CommandProvider:
@@ -56,8 +60,10 @@ class CommandProvider:
         if not self._command:
             raise ProviderPermanent("no command is configured", hint="set provider.command")
         prompt = f"{request.system}\n\n{request.prompt}\n"
-        process = _start(self._command, self._environ, self._own_calls)
-        with _Group(process) as group:
+        mark = new_mark(self._own_calls)
+        environ = {**self._environ, VARIABLE: str(mark)}
+        process = _start(self._command, environ, self._own_calls)
+        with _Group(process, mark) as group:
             talk = _talk(process, prompt.encode("utf-8", "replace"), request.timeout_seconds)
             if talk.ended:
                 group.ended.wait(max(0.0, talk.deadline - time.monotonic()))
@@ -134,8 +140,9 @@ class _Group:
     A thread waits for it and then kills what it left behind, so that nobody holds our pipes.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], mark: Mark) -> None:
         self._process = process
+        self._mark = mark
         self.ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="command-wait", daemon=True)
 
@@ -145,9 +152,9 @@ class _Group:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        _RUNNING.discard(self)
         self.kill()
-        self._thread.join()
+        self._thread.join(_DYING_SECONDS)
+        _RUNNING.discard(self)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 # A prompt that was not read to its end is flushed once more by close.
@@ -158,14 +165,18 @@ class _Group:
         # Seen but not reaped: as long as its entry stands, the group's number is not given away.
         if hasattr(os, "waitid"):
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-            self.kill()
+            self._kill_group()
+        end_call(self._mark)
         self._process.wait()
         self.ended.set()
 
     def kill(self) -> None:
         """End the program and what it started; harmless when it has ended."""
-        if self.ended.is_set():
-            return
+        if not self.ended.is_set():
+            self._kill_group()
+            end_call(self._mark)
+
+    def _kill_group(self) -> None:
         # Gone already, or (macOS) only a zombie is left of it.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
