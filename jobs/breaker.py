@@ -18,6 +18,7 @@ from memoryd.memory.errors import ProviderLimited
 from memoryd.memory.text import clip
 
 DETAIL_CHARACTERS = 500
+_FOR_EVER_MS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,23 @@ class Breakers:
             )
         return won > 0
 
+    def answered(self, provider: str) -> int:
+        """The provider answers again: wake who waited for it, but not who asked in vain.
+
+        Those are due a little later anyway (``calls.py``).
+        """
+        known = self.of(provider)
+        return self._wake(provider, known.until if known else 0)
+
     def resume(self, provider: str) -> int:
-        """The provider answers again, or a person changed something: wake who waited for it."""
+        """A person may have changed something: wake who waited, or asked in vain."""
+        return self._wake(provider, _FOR_EVER_MS)
+
+    def _wake(self, provider: str, until: int) -> int:
         now = self.clock.now_ms()
         with self.db.writing():
             self.db.change("delete from breaker where provider = :provider", provider=provider)
-            return self.db.change(sql.WAKE, now=now)
+            return self.db.change(sql.WAKE, now=now, until=until)
 
 
 def _longest_ms(breaker: Breaker) -> int:

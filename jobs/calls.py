@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
-from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
+from memoryd.jobs.retry import (
+    BUSY_FIRST_SECONDS,
+    BUSY_MAX_SECONDS,
+    UNAVAILABLE_FIRST_SECONDS,
+    UNAVAILABLE_MAX_SECONDS,
+    doubling,
+)
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import (
     ProviderError,
@@ -69,7 +75,7 @@ class Calls:
             try:
                 reply = self._send(bounded, job is not None and job.kind == "backfill")
             except (ProviderUnavailable, ProviderLimited) as error:
-                raise Snooze(self._trip(error), error.code, str(error)) from error
+                raise Snooze(self._trip(job, error), error.code, str(error)) from error
             except ProviderPermanent as error:
                 detail = safe_detail(str(error))
                 self.ledger.breakers.stop(self.provider.name, error.code, detail)
@@ -113,13 +119,20 @@ class Calls:
         wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes if job else 0)
         return Snooze(self.ledger.clock.now_ms() + wait * 1000, "provider.busy", detail)
 
-    def _trip(self, error: ProviderUnavailable | ProviderLimited) -> int:
-        """Hold the whole queue; until when, in wall ms."""
-        lifts = 0
+    def _trip(self, job: Job | None, error: ProviderUnavailable | ProviderLimited) -> int:
+        """Hold the whole queue; when ``job`` itself may go on, in wall ms.
+
+        That is after all that wait, and later each time: it may be its own question that gets no
+        answer, and those of the others would.
+        """
+        now, lifts = self.ledger.clock.now_ms(), 0
         if isinstance(error, ProviderLimited):
-            lifts = error.until_ms or self.ledger.clock.now_ms() + LIMITED_WAIT_MS
+            lifts = error.until_ms or now + LIMITED_WAIT_MS
         detail = safe_detail(error.message)
-        return self.ledger.breakers.trip(self.provider.name, error.code, detail, lifts)
+        until = self.ledger.breakers.trip(self.provider.name, error.code, detail, lifts)
+        times = job.snoozes if job else 0
+        own = doubling(UNAVAILABLE_FIRST_SECONDS, UNAVAILABLE_MAX_SECONDS, times)
+        return max(until, now + own * 1000) + 1
 
     def _send(self, request: Request, backfill: bool) -> Reply:
         """Book the call, send it, and book what it really took. Raises ``Snooze``.
@@ -152,7 +165,7 @@ class Calls:
     def _close(self, broken: bool) -> None:
         """The provider answers: where a breaker was open, everybody may ask again."""
         if broken:
-            self.ledger.breakers.resume(self.provider.name)
+            self.ledger.breakers.answered(self.provider.name)
 
     def _pass_breaker(self) -> bool:
         """Whether a breaker is open and this call is its probe. Raises ``Snooze`` otherwise."""

@@ -84,10 +84,10 @@ def test_a_waiting_job_says_what_it_waits_for(tmp_path: Path, clock: FakeClock) 
         "provider.unavailable",
         0,
     )
-    assert job.run_at == clock.now_ms() + 15_000
     breaker = world.ledger.breakers.of("scripted")
     assert breaker is not None
-    assert (breaker.state, breaker.until) == ("open", job.run_at)
+    assert (breaker.state, breaker.until) == ("open", clock.now_ms() + 15_000)
+    assert job.run_at == breaker.until + 1  # after those that only wait
 
 
 def test_others_do_not_ask_while_the_breaker_is_open(tmp_path: Path, clock: FakeClock) -> None:
@@ -101,16 +101,48 @@ def test_others_do_not_ask_while_the_breaker_is_open(tmp_path: Path, clock: Fake
     assert len(world.model.requests) == 1
 
 
+@pytest.mark.parametrize("error", [ProviderUnavailable("timeout"), ProviderLimited("too large")])
+def test_a_question_that_is_never_answered_does_not_hold_up_the_others(
+    tmp_path: Path, clock: FakeClock, error: Exception
+) -> None:
+    """The oldest job's is too much for the provider: the others go first, and it is asked less."""
+
+    def of_one(request: Request) -> str:
+        if "The endless one." in request.prompt:
+            asked.append(clock.now_ms())
+            raise error
+        return NOTHING
+
+    asked: list[int] = []
+    world = World(tmp_path, clock, [of_one])
+    endless = world.enqueue(world.transcript("s0").user("The endless one.")).job
+    assert endless is not None
+    begun = clock.now_ms()
+    others = [world.enqueue(world.transcript(f"s{n}").user(SAID)).job for n in range(1, 9)]
+    world.work()
+
+    while clock.now_ms() < begun + DAY * 1000:
+        clock.advance(max(1, (world.ledger.next_due_ms() or 0) - clock.now_ms()) / 1000)
+        world.work()
+        if len(asked) == 2:
+            assert all(job and world.job(job).status == "completed" for job in others)
+        if len(asked) < 10:  # sessions go on ending, and each of their answers closes the breaker
+            world.enqueue(world.transcript(f"later-{len(asked)}").user(SAID))
+
+    assert world.job(endless).failures == 0
+    assert len(asked) <= 8 + 24
+
+
 def test_a_limit_with_a_time_is_waited_for(tmp_path: Path, clock: FakeClock) -> None:
     """The provider said when; the job runs then, and no failure is counted."""
     lifts = clock.now_ms() + 7 * 60_000
     world = World(tmp_path, clock, [ProviderLimited("429", until_ms=lifts), answer(fact(SAID))])
     job = world.finalize(world.transcript().user(SAID))
-    assert (job.wait_reason, job.run_at) == ("provider.limited", lifts)
+    assert (job.wait_reason, job.run_at) == ("provider.limited", lifts + 1)
 
-    clock.advance(7 * 60 - 1)
+    clock.advance(7 * 60)
     assert world.work() == 0
-    clock.advance(1)
+    clock.advance(0.001)
     world.work()
 
     assert (world.job(job).outcome_code, world.job(job).failures) == ("notes.written", 0)
@@ -124,7 +156,7 @@ def test_a_limit_without_a_time_lasts_an_hour(tmp_path: Path, clock: FakeClock) 
     job = world.finalize(world.transcript().user(SAID))
 
     assert (job.wait_reason, job.failures) == ("provider.limited", 0)
-    assert job.run_at == clock.now_ms() + HOUR * 1000
+    assert job.run_at == clock.now_ms() + HOUR * 1000 + 1
 
 
 def test_a_limit_a_month_away_is_looked_at_again_within_a_day(
@@ -150,15 +182,14 @@ def test_a_limit_holds_the_whole_queue_until_it_lifts(tmp_path: Path, clock: Fak
 
     assert len(world.model.requests) == 1
     rows = [world.job(job) for job in (first, *others)]
-    assert {(row.wait_reason, row.run_at, row.failures) for row in rows} == {
-        ("provider.limited", lifts, 0)
-    }
+    assert {(row.wait_reason, row.failures) for row in rows} == {("provider.limited", 0)}
+    assert [row.run_at - lifts for row in rows] == [1, 0, 0, 0, 0]
     breaker = world.ledger.breakers.of("scripted")
     assert breaker is not None
     assert (breaker.state, breaker.reason, breaker.until) == ("open", "provider.limited", lifts)
     assert breaker.detail == "429: slow down"
 
-    clock.advance(6 * 60)
+    clock.advance(6 * 60 + 0.001)
     world.work()
 
     assert {world.job(job).status for job in (first, *others)} == {"completed"}
@@ -179,7 +210,7 @@ def test_a_limit_that_lifts_at_once_is_no_reason_to_ask_at_once(
     for _ in range(4):
         world.work()
         waits.append((world.job(job).run_at - clock.now_ms()) // 1000)
-        clock.advance(waits[-1])
+        clock.advance(waits[-1] + 0.001)
 
     assert waits == [15, 30, 60, 120]
     assert len(world.model.requests) == 4

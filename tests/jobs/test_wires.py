@@ -180,7 +180,7 @@ class Asking:
         assert spent.calls == before.calls + 1
         breaker = ledger.breakers.of(self.line.name)
         if breaker is not None and breaker.state == "open":
-            assert breaker.until == job.run_at
+            assert breaker.until == job.run_at - 1
             assert breaker.detail
         found = End(
             job.shown_status,
