@@ -3,7 +3,7 @@
 VENV ?= .venv
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-systemd check clean
+.PHONY: help demo test test-model test-systemd check clean
 
 help: ## Say what can be made here
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -16,6 +16,9 @@ test: $(INSTALLED) ## Run every test
 
 test-systemd: $(INSTALLED) ## Try the service under a real systemd, in namespaces; needs root on Linux
 	@MEMORYD_TEST_SYSTEMD=1 $(VENV)/bin/pytest -n 0 -rs tests/daemon/test_real_service.py
+
+test-model: $(VENV)/.model ## Run the test against a small real model (the first time it is built: half an hour)
+	@$(VENV)/bin/pytest -n 0 -s -m model tests/model
 
 check: $(INSTALLED) ## Check format, lint, types and the architecture
 	@$(VENV)/bin/ruff format --check .
@@ -40,6 +43,11 @@ done; \
 echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=/path/to/python3" >&2; \
 exit 1
 endef
+
+# Built for any processor of its kind: what a virtual machine says of its own is not always so.
+$(VENV)/.model: $(INSTALLED)
+	@CMAKE_ARGS="-DGGML_NATIVE=OFF" "$(VENV)/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev,model]'
+	@touch $@
 
 $(INSTALLED): pyproject.toml bin/memoryd-hook
 	@$(MAKE_ENVIRONMENT)
