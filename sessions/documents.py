@@ -15,11 +15,13 @@ from typing import Self
 import msgspec
 
 from memoryd.memory.errors import TranscriptError
-from memoryd.sessions.lines import LINE_LIMIT_BYTES, mark_of, open_transcript, stat_file
+from memoryd.sessions.lines import LINE_LIMIT_BYTES, is_bomb, mark_of, open_transcript, stat_file
 from memoryd.sessions.source import Item, Look
 
 #: Largest document that is read.
 DOCUMENT_LIMIT_BYTES = 64 * 1024 * 1024
+#: A document is as large as so many of the longest lines.
+_DOCUMENT_TIMES = DOCUMENT_LIMIT_BYTES // LINE_LIMIT_BYTES
 
 #: The items of a document's bytes, in order: parts of it, none copied before it is read. Raises
 #: ``ValueError`` where it is no such document.
@@ -101,7 +103,8 @@ class ItemList:
         end = len(self._items) if cutoff is None else min(cutoff, len(self._items))
         for number in range(position, end):
             item = self._items[number]
-            yield number + 1, item if item and len(item) <= LINE_LIMIT_BYTES else None
+            fits = item and len(item) <= LINE_LIMIT_BYTES and not is_bomb(item)
+            yield number + 1, item if fits else None
 
     def head(self, data: bytes) -> str:
         """The mark of the first item, whole."""
@@ -122,15 +125,15 @@ class ItemList:
 def read_document(path: Path) -> bytes:
     """The bytes of the file ``path``.
 
-    Raises ``TranscriptGone``, and ``TranscriptError`` also where it is too large.
+    Raises ``TranscriptGone``, and ``TranscriptError`` also where it is too large, or would be.
     """
     with open_transcript(path) as file:
         if os.fstat(file.fileno()).st_size <= DOCUMENT_LIMIT_BYTES:
             data = file.read(DOCUMENT_LIMIT_BYTES + 1)
-            if len(data) <= DOCUMENT_LIMIT_BYTES:
+            if len(data) <= DOCUMENT_LIMIT_BYTES and not is_bomb(data, _DOCUMENT_TIMES):
                 return data
     raise TranscriptError(
-        f"the transcript {path} is larger than {DOCUMENT_LIMIT_BYTES} bytes",
+        f"the transcript {path} is larger than {DOCUMENT_LIMIT_BYTES} bytes, or too intricate",
         hint="it is left out; no document of this size is read",
     )
 

@@ -20,6 +20,11 @@ from memoryd.sessions.source import Item, Look
 
 #: Longest line that is read into memory; a longer one is skipped and counted.
 LINE_LIMIT_BYTES = 16 * 1024 * 1024
+#: More brackets or commas than this in a long line are a bomb: parsed, 16 MiB of ``[],`` are 1 GB.
+BRACKETS_LIMIT = 500_000
+COMMAS_LIMIT = 2_000_000
+#: What is shorter cannot become large.
+_DENSE_BYTES = 1024 * 1024
 #: How much of a first or last line a mark is made of.
 MARK_BYTES = 4096
 
@@ -135,7 +140,7 @@ def lines_from(file: BinaryIO, position: int, cutoff: int) -> Iterator[Item]:
         data = _readline(file, left if left < LINE_LIMIT_BYTES else LINE_LIMIT_BYTES)
         end = position + len(data)
         if data.endswith(b"\n"):
-            yield end, data
+            yield end, None if is_bomb(data) else data
         elif len(data) < LINE_LIMIT_BYTES:
             return
         else:
@@ -144,6 +149,17 @@ def lines_from(file: BinaryIO, position: int, cutoff: int) -> Iterator[Item]:
                 return
             yield end, None
         position = end
+
+
+def is_bomb(data: bytes, times: int = 1) -> bool:
+    """Whether JSON in ``data`` is of so many small values that parsing it would fill the memory.
+
+    ``times`` the limits hold for what is read as one but taken apart unparsed.
+    """
+    if len(data) < _DENSE_BYTES:
+        return False
+    brackets = data.count(b"[") + data.count(b"{")
+    return brackets > times * BRACKETS_LIMIT or data.count(b",") > times * COMMAS_LIMIT
 
 
 def _readline(file: BinaryIO, limit: int) -> bytes:

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from memoryd.memory.errors import TranscriptBusy, TranscriptError, TranscriptGone
 from memoryd.memory.log import logger
 from memoryd.sessions.adapter import Found
-from memoryd.sessions.lines import LINE_LIMIT_BYTES, mark_of, stat_file
+from memoryd.sessions.lines import LINE_LIMIT_BYTES, is_bomb, mark_of, stat_file
 from memoryd.sessions.source import Item, Look
 
 #: How long a lock of the agent's is waited for.
@@ -262,7 +262,9 @@ class RowReader:
     def _item(self, row: int) -> bytes | None:
         with _too_long() as failed:
             item = self._table.item(self._database, self._session, row)
-        return None if failed or item is None or len(item) > LINE_LIMIT_BYTES else item
+        if failed or item is None or len(item) > LINE_LIMIT_BYTES:
+            return None
+        return None if is_bomb(item) else item
 
     def head(self, data: bytes) -> str:
         """None: the last row tells enough."""

@@ -8,7 +8,7 @@ from typing import Any
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent
-from memoryd.memory.providers.base import Reply, Request
+from memoryd.memory.providers.base import Reply, Request, bounded
 from memoryd.memory.providers.keys import read_key
 from memoryd.memory.providers.remote import ask, load_sdk, tokens, within
 from memoryd.memory.providers.wire import HEADERS, http_client, timeouts
@@ -55,9 +55,10 @@ class AnthropicProvider:
             )
 
         with client:
-            return within(
+            reply = within(
                 request.timeout_seconds, lambda: ask(anthropic, call, self._clock), client.close
             )
+        return bounded(reply, request)
 
 
 def _reply(message: Any) -> Reply:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from memoryd.memory.errors import BadAnswer
 from memoryd.memory.facts import SliceMessage
+
+#: An answer with more characters for each token it may have is none: what it cost would be far
+#: beyond what was reserved for it, and looking at it could take for ever.
+CHARACTERS_A_TOKEN = 8
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,17 @@ class Reply:
     text: str
     input_tokens: int
     output_tokens: int
+
+
+def bounded(reply: Reply, request: Request) -> Reply:
+    """``reply``; raises ``BadAnswer`` where it is far longer than it may be."""
+    if len(reply.text) > request.max_tokens * CHARACTERS_A_TOKEN:
+        raise BadAnswer(
+            f"the provider answered {len(reply.text)} characters, which is no answer to this"
+            " question",
+            hint="a program should print the answer and nothing else",
+        )
+    return reply
 
 
 class Provider(Protocol):

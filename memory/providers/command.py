@@ -24,15 +24,12 @@ from typing import IO
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent, ProviderUnavailable
 from memoryd.memory.own_calls import environment, prepared
-from memoryd.memory.providers.base import Reply, Request
+from memoryd.memory.providers.base import Reply, Request, bounded
 from memoryd.memory.providers.leftovers import VARIABLE, Mark, end_call, new_mark
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
 
 OUTPUT_BYTES = 4 << 20
-#: An answer with more characters for each token it may have is none: its estimate, which the day's
-#: budget counts, would be far beyond what was reserved for it.
-CHARACTERS_A_TOKEN = 8
 _STDERR_BYTES = 16 << 10
 _DETAIL_CHARACTERS = 300
 _READ_BYTES = 1 << 16
@@ -72,12 +69,7 @@ class CommandProvider:
         text = talk.out.decode("utf-8", "replace")
         if not text.strip():
             raise BadAnswer("the command answered nothing")
-        if len(text) > request.max_tokens * CHARACTERS_A_TOKEN:
-            raise BadAnswer(
-                f"the command answered {len(text)} characters, which is no answer to this question",
-                hint="let it print the answer and nothing else",
-            )
-        return Reply(text, len(prompt) // 4, len(text) // 4)
+        return bounded(Reply(text, len(prompt) // 4, len(text) // 4), request)
 
 
 @dataclass

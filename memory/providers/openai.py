@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from memoryd.memory.clock import Clock, SystemClock
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent
-from memoryd.memory.providers.base import Reply, Request
+from memoryd.memory.providers.base import Reply, Request, bounded
 from memoryd.memory.providers.keys import read_key
 from memoryd.memory.providers.remote import ask, load_sdk, status_error, tokens, within
 from memoryd.memory.providers.wire import HEADERS, http_client, timeouts
@@ -50,11 +50,12 @@ class OpenAIProvider:
             http_client=http_client(openai, request.timeout_seconds),
         )
         with client:
-            return within(
+            reply = within(
                 request.timeout_seconds,
                 lambda: ask(openai, lambda: self._complete(client, request), self._clock),
                 client.close,
             )
+        return bounded(reply, request)
 
     def _complete(self, client: OpenAI, request: Request) -> Reply:
         import openai

@@ -199,7 +199,11 @@ class Asking:
 def test_whatever_the_wire_says_has_its_class(tmp_path: Path, clock: FakeClock, name: str) -> None:
     """Status, reason, time, failures, breaker and budget, for each answer and each silence."""
     asking = Asking(tmp_path, clock, name)
-    found, table = {}, TABLE | {"an answer": (says(200, answer(name, NOTHING)), DONE)}
+    more = {
+        "an answer": (says(200, answer(name, NOTHING)), DONE),
+        "a book": (says(200, answer(name, NOTHING + " " * 16_384)), BAD),
+    }
+    found, table = {}, TABLE | more
 
     for what, (script, _) in table.items():
         with Wire(script) as wire:

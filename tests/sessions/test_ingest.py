@@ -16,6 +16,7 @@ from memoryd.memory.own_blocks import cited, strip_own_blocks
 from memoryd.memory.testing import FakeClock
 from memoryd.sessions import ingest as ingestion
 from memoryd.sessions import lines
+from memoryd.sessions.documents import read_document
 from memoryd.sessions.history import History
 from memoryd.sessions.split import PART_CHARACTERS, parts
 
@@ -215,6 +216,34 @@ def test_a_line_too_long_is_passed_over(reader: Reader, monkeypatch: pytest.Monk
 
     assert reader.read().skipped["too-long"] == 1
     assert reader.read().new_messages == 0
+
+
+def test_a_line_that_would_fill_the_memory_is_passed_over(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen mebibytes of empty lists are a gigabyte once they are parsed."""
+    monkeypatch.setattr(lines, "BRACKETS_LIMIT", 350_000)
+    bomb = b'{"type": "user", "message": {"role": "user", "content": [%s[]]}}\n' % (
+        b"[]," * 350_000
+    )
+    reader.write(bomb, *turns(1))
+
+    found = reader.read()
+
+    assert (found.skipped["too-long"], found.new_messages) == (1, 1)
+
+
+def test_a_document_that_would_fill_the_memory_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is taken apart; its job says `transcript.unreadable`."""
+    path = tmp_path / "session.json"
+    path.write_bytes(b'{"messages": [%s[]]}' % (b"[]," * 350_000))
+    assert len(read_document(path)) > 1_000_000
+    monkeypatch.setattr(lines, "BRACKETS_LIMIT", 80_000)
+
+    with pytest.raises(TranscriptError, match="too intricate"):
+        read_document(path)
 
 
 @pytest.mark.parametrize("crash", ["before", "after"])
