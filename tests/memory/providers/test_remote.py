@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -304,3 +305,41 @@ def test_a_key_file_must_belong_to_its_owner_alone(tmp_path: Path) -> None:
     assert server.headers[0]["authorization"] == f"Bearer {_KEY}"
     assert caught.value.hint == f"run: chmod 600 {key}"
     assert _KEY not in str(caught.value)
+
+
+@_BOTH
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "“quoted”", "tab\tbed", "nul\0"])
+def test_a_key_that_no_header_can_hold_is_said_before_it_is_sent(name: Any, key: str) -> None:
+    """Pasted with quotes or a line break: asking again cannot help, and it is not repeated."""
+    settings = ProviderSettings(
+        name=name, model="m", base_url="http://127.0.0.1:9", api_key_env="K"
+    )
+
+    with pytest.raises(ProviderPermanent, match="K holds is no key") as caught:
+        make(settings, {"K": key}, Path("unused")).complete(_REQUEST)
+
+    assert key not in str(caught.value)
+
+
+@_BOTH
+def test_a_package_that_is_not_installed_is_named(name: Any, monkeypatch: Any) -> None:
+    """The queue stops and says what to install, instead of failing each job for good."""
+    monkeypatch.setitem(sys.modules, name, None)
+
+    with pytest.raises(ProviderPermanent) as caught:
+        make(ProviderSettings(name=name, model="m"), {}, Path("unused")).complete(_REQUEST)
+
+    assert f"memoryd[{name}]" in caught.value.hint
+
+
+@_BOTH
+def test_a_fault_in_the_thread_of_a_call_reaches_the_worker(name: Any, monkeypatch: Any) -> None:
+    """Whatever it is: a thread that ends without a word looks like an answer that never was."""
+
+    def body(*what: object, **more: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(f"{name}._base_client.SyncAPIClient.post", body)
+
+    with pytest.raises(MemoryError):
+        _provider(name, "http://127.0.0.1:9").complete(_REQUEST)
