@@ -104,23 +104,24 @@ class Breakers:
             )
         return won > 0
 
-    def answered(self, provider: str) -> int:
+    def answered(self, probed: Breaker) -> int:
         """The provider answers again: wake who waited for it, but not who asked in vain.
 
-        Those are due a little later anyway (``calls.py``).
+        ``probed`` is the breaker as it was before the probe. Who waits does so until then, or until
+        the next probe; who asked in vain is due a moment later than either (``calls.py``).
         """
-        known = self.of(provider)
-        return self._wake(provider, known.until if known else 0)
+        now = self.of(probed.provider)
+        return self._wake(probed.provider, probed.until, now.until if now else 0)
 
     def resume(self, provider: str) -> int:
         """A person may have changed something: wake who waited, or asked in vain."""
-        return self._wake(provider, _FOR_EVER_MS)
+        return self._wake(provider, _FOR_EVER_MS, 0)
 
-    def _wake(self, provider: str, until: int) -> int:
+    def _wake(self, provider: str, until: int, next_until: int) -> int:
         now = self.clock.now_ms()
         with self.db.writing():
             self.db.change("delete from breaker where provider = :provider", provider=provider)
-            return self.db.change(sql.WAKE, now=now, until=until)
+            return self.db.change(sql.WAKE, now=now, until=until, next=next_until)
 
 
 def _longest_ms(breaker: Breaker) -> int:

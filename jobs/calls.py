@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.control import Snooze, safe_detail
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
@@ -71,7 +72,7 @@ class Calls:
         if not self.provider.costs:
             return self.provider.complete(request)
         with self._slot(job, request, seconds_left) as bounded:
-            broken = self._pass_breaker()
+            probed = self._pass_breaker()
             try:
                 reply = self._send(bounded, job is not None and job.kind == "backfill")
             except (ProviderUnavailable, ProviderLimited) as error:
@@ -81,9 +82,9 @@ class Calls:
                 self.ledger.breakers.stop(self.provider.name, error.code, detail)
                 raise self._stopped(detail) from error
             except ProviderError:
-                self._close(broken)  # a bad answer is an answer: it is not away
+                self._close(probed)  # a bad answer is an answer: it is not away
                 raise
-        self._close(broken)
+        self._close(probed)
         if job is not None:
             self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
@@ -162,21 +163,21 @@ class Calls:
             )
         return reply
 
-    def _close(self, broken: bool) -> None:
+    def _close(self, probed: Breaker | None) -> None:
         """The provider answers: where a breaker was open, everybody may ask again."""
-        if broken:
-            self.ledger.breakers.answered(self.provider.name)
+        if probed is not None:
+            self.ledger.breakers.answered(probed)
 
-    def _pass_breaker(self) -> bool:
-        """Whether a breaker is open and this call is its probe. Raises ``Snooze`` otherwise."""
+    def _pass_breaker(self) -> Breaker | None:
+        """The open breaker that this call is the probe of, if any. Raises ``Snooze`` if not so."""
         breaker = self.ledger.breakers.of(self.provider.name)
         if breaker is None:
-            return False
+            return None
         if breaker.state == "stopped":
             raise self._stopped(breaker.detail)
         if not self.ledger.breakers.may_probe(breaker):
             raise Snooze(breaker.until, breaker.reason, breaker.detail)
-        return True
+        return breaker
 
     def _stopped(self, detail: str) -> Snooze:
         until = self.ledger.clock.now_ms() + STOPPED_WAIT_MS

@@ -12,8 +12,8 @@ RETRY_MAX_SECONDS = 3600
 #: First and longest wait for a provider that is away.
 UNAVAILABLE_FIRST_SECONDS = 15
 UNAVAILABLE_MAX_SECONDS = 3600
-#: Longest time that a provider's limit is taken on its word.
-LIMITED_MAX_SECONDS = 24 * 3600
+#: Longest time that a provider's limit is taken on its word: less than a job may wait, a day.
+LIMITED_MAX_SECONDS = 24 * 3600 - 1
 #: First and longest wait for a writer lock held elsewhere, and for git, disk or repository.
 BUSY_FIRST_SECONDS = 15
 BUSY_MAX_SECONDS = 600

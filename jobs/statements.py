@@ -260,7 +260,8 @@ where id = :id and status in ('failed', 'cancelled')
 #: Wakes the jobs that wait for a provider; guard: pending with such a reason.
 WAKE = """
 update job set run_at = :now, updated_at = :now
-where status = 'pending' and run_at > :now and run_at <= :until and wait_reason in
+where status = 'pending' and run_at > :now and (run_at <= :until or run_at = :next)
+    and wait_reason in
     ('provider.unavailable', 'provider.limited', 'provider.permanent', 'provider.busy')
 """
 

@@ -118,8 +118,10 @@ def test_a_question_that_is_never_answered_does_not_hold_up_the_others(
     endless = world.enqueue(world.transcript("s0").user("The endless one.")).job
     assert endless is not None
     begun = clock.now_ms()
+    clock.advance(0.001)
     others = [world.enqueue(world.transcript(f"s{n}").user(SAID)).job for n in range(1, 9)]
     world.work()
+    assert len(asked) == 1
 
     while clock.now_ms() < begun + DAY * 1000:
         clock.advance(max(1, (world.ledger.next_due_ms() or 0) - clock.now_ms()) / 1000)
@@ -168,7 +170,7 @@ def test_a_limit_a_month_away_is_looked_at_again_within_a_day(
 
     job = world.finalize(world.transcript().user(SAID))
 
-    assert job.run_at == clock.now_ms() + DAY * 1000
+    assert clock.now_ms() + (DAY - 2) * 1000 < job.run_at <= clock.now_ms() + DAY * 1000
 
 
 def test_a_limit_holds_the_whole_queue_until_it_lifts(tmp_path: Path, clock: FakeClock) -> None:

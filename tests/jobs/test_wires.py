@@ -72,6 +72,18 @@ def _gigabytes(talk: Talk) -> None:
         talk.send(b"10000\r\n" + piece + b"\r\n")
 
 
+def _endless(piece: bytes) -> Script:
+    """Say the same again and again, as long as anybody listens."""
+
+    def script(talk: Talk) -> None:
+        talk.read()
+        talk.send(b"HTTP/1.1 200 Said\r\n" if b": " in piece else b"")
+        while not talk.over.is_set():
+            talk.send(piece)
+
+    return script
+
+
 def _chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
@@ -105,11 +117,11 @@ TABLE: dict[str, tuple[Script, End]] = {
     "429 negative": (says(429, error(), retry_after=-5), limited(3600)),
     "429 infinite": (says(429, error(), retry_after="1e999"), limited(3600)),
     "429 absurd": (says(429, error(), retry_after="9" * 400), limited(3600)),
-    "429 in 30 years": (says(429, error(), retry_after=999_999_999), limited(DAY)),
+    "429 in 30 years": (says(429, error(), retry_after=999_999_999), limited(DAY - 1)),
     "429 words": (says(429, error(), retry_after="later"), limited(3600)),
     "429 date": (says(429, error(), retry_after=_date(90)), limited(90)),
     "429 past date": (says(429, error(), retry_after=_date(-90)), limited(15)),
-    "429 date in a year": (says(429, error(), retry_after=_date(365 * DAY)), limited(DAY)),
+    "429 date in a year": (says(429, error(), retry_after=_date(365 * DAY)), limited(DAY - 1)),
     "500": (says(500, error()), away("kept")),
     "502 as HTML": (says(502, _HTML, content_type="text/html"), away("kept")),
     "503": (says(503, error(), retry_after=3), away()),
@@ -123,6 +135,8 @@ TABLE: dict[str, tuple[Script, End]] = {
     "deep": (says(200, b"[" * 100_000), BAD),
     "gzip bomb": (says(200, gzip.compress(b" " * 9_000_000), content_encoding="gzip"), BAD),
     "gigabytes": (_gigabytes, BAD),
+    "endless headers": (_endless(b"x-more: " + b"x" * 4_000 + b"\r\n"), away("kept")),
+    "endless promises": (_endless(b"HTTP/1.1 100 Continue\r\n\r\n"), away("kept")),
     "closed at once": (lambda talk: None, away("kept")),
     "closed after the request": (sends(), away("kept")),
     "cut in the headers": (sends(head(200)[:-9]), away("kept")),
@@ -133,7 +147,7 @@ TABLE: dict[str, tuple[Script, End]] = {
     "silent": (_silent, away("kept")),
     "drip": (_drip, away("kept")),
 }
-_SLOW = {"silent", "drip"}
+_SLOW = {"silent", "drip", "endless promises"}
 
 
 class Line:
@@ -291,8 +305,11 @@ def test_the_proxy_of_the_environment_is_asked(
     gone = asking.end("http://api.memoryd.invalid")
     monkeypatch.setenv("HTTP_PROXY", "gopher://127.0.0.1:70")
     unusable = asking.end("http://api.memoryd.invalid")
+    monkeypatch.delenv("HTTP_PROXY")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nowhere"))
+    untrusted = asking.end("https://127.0.0.1:9")
 
-    assert (through, gone, unusable) == (DONE, away(), STOPPED)
+    assert (through, gone, unusable, untrusted) == (DONE, away(), STOPPED, STOPPED)
 
 
 @_BOTH
