@@ -28,7 +28,7 @@ from memoryd.memory.testing import FakeClock
 
 DAY = 86_400
 WEEK = 7 * DAY
-JOBS = 6
+JOBS = 3
 REQUEST = Request("system", "prompt", (), (), 10, 60)
 #: 15 s doubling to an hour, then one an hour.
 PROBES_OF_A_WEEK = 8 + WEEK // 3600
@@ -36,7 +36,7 @@ PROBES_OF_A_WEEK = 8 + WEEK // 3600
 
 @pytest.fixture
 def world(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A home of six sessions, each of which needs one call."""
+    """A home of three sessions, each of which needs one call."""
     spending = replace(ProviderSettings(), daily_calls=10_000, daily_tokens=10_000_000)
     world = World(tmp_path, clock, ["{}"], config=Config(provider=spending))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import gzip
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -208,7 +209,15 @@ class Asking:
         return found
 
 
+@pytest.fixture
+def known_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificates of the world are read once: that is most of what a call here costs."""
+    made = ssl.create_default_context()
+    monkeypatch.setattr(ssl, "create_default_context", lambda *what, **more: made)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_authorities")
 @_BOTH
 def test_whatever_the_wire_says_has_its_class(tmp_path: Path, clock: FakeClock, name: str) -> None:
     """Status, reason, time, failures, breaker and budget, for each answer and each silence."""

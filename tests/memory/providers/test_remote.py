@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -34,6 +35,18 @@ _REQUEST = Request("the system", "the prompt", (), (), 77, 10)
 
 #: (status, headers, body) for a request body, in the server's words.
 _Answer = tuple[int, dict[str, str], bytes]
+
+
+@pytest.fixture(scope="module")
+def authorities() -> ssl.SSLContext:
+    """The certificates of the world."""
+    return ssl.create_default_context()
+
+
+@pytest.fixture(autouse=True)
+def known_authorities(monkeypatch: pytest.MonkeyPatch, authorities: ssl.SSLContext) -> None:
+    """The certificates of the world are read once: that is most of what a call here costs."""
+    monkeypatch.setattr(ssl, "create_default_context", lambda *what, **more: authorities)
 
 
 class _Server:
