@@ -136,6 +136,8 @@ class _Group:
         self._process = process
         self._mark = mark
         self.ended = threading.Event()
+        #: The process leaves: what is read of a program that is killed for that is no end of it.
+        self.leaving = False
         self._thread = threading.Thread(target=self._watch, name="command-wait", daemon=True)
 
     def __enter__(self) -> _Group:
@@ -144,6 +146,8 @@ class _Group:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        if self.leaving:
+            threading.Event().wait()  # for the end of the process: nobody may record this as an end
         self.kill()
         self._thread.join(_DYING_SECONDS)
         _RUNNING.discard(self)
@@ -180,9 +184,13 @@ _RUNNING: set[_Group] = set()
 def kill_running() -> None:
     """End every program that a thread of this process waits for.
 
-    Called when the process leaves, so that it leaves no program behind.
+    Called when the process leaves, so that it leaves no program behind. Those threads come to no
+    other end than the process: their attempts are neither answered nor failed by it.
     """
-    for group in list(_RUNNING):
+    running = list(_RUNNING)
+    for group in running:
+        group.leaving = True
+    for group in running:
         group.kill()
 
 
