@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.memory.home import Home
+
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Folder -> the folders it may know, itself included. Imports point one way.
@@ -217,12 +219,14 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert modules & HEAVY == set()
 
 
-def test_status_imports_the_ledger_and_nothing_heavier(tmp_path: Path) -> None:
-    """``memoryd status`` reads the ledger; the queue, git, numbers and SDKs stay away."""
-    modules = modules_of("status", home=tmp_path / "home")
+@pytest.mark.parametrize("command", ["status", "list"])
+def test_looking_imports_the_ledger_and_nothing_heavier(home: Home, command: str) -> None:
+    """The queue, git, numbers, SDKs and the log stay away; from a list the agents' readers too."""
+    modules = modules_of(command, home=home.root)
 
-    assert "memoryd.cli.main" in modules
-    assert modules & (HEAVY - {"peewee"}) == set()
+    assert "peewee" in modules
+    assert modules & ((HEAVY | {"structlog"}) - {"peewee"}) == set()
+    assert command == "status" or "memoryd.sessions.agents" not in modules
 
 
 def test_the_hook_imports_what_starts_fast(tmp_path: Path) -> None:
