@@ -141,10 +141,8 @@ def _restart(daemon: dict[str, Any]) -> list[str]:
     if daemon.get("upgraded_to"):
         why.append(f"version {daemon['upgraded_to']} is installed")
     if daemon.get("restart_for"):
-        why.append(f"{', '.join(daemon['restart_for'])} was changed")
-    return (
-        [f"restart   {', '.join(why)}: it is used once the daemon is started anew"] if why else []
-    )
+        why.append(f"{', '.join(daemon['restart_for'])} changed")
+    return [f"restart   needed: {', '.join(why)}"] if why else []
 
 
 def _providers(values: dict[str, Any]) -> list[str]:

@@ -104,8 +104,7 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
 
     assert (
         "daemon    pid 12, version 0.1, up 1h, 1 of 2 workers busy\n"
-        "restart   version 0.2 is installed, queue.workers was changed: it is used once the daemon"
-        " is started anew\n"
+        "restart   needed: version 0.2 is installed, queue.workers changed\n"
         "looked    sweep 12s ago\n" in text
     )
     assert "jobs      1 pending, 3 waiting, 9 completed\n" in text

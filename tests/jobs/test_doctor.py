@@ -270,7 +270,8 @@ def test_failed_jobs_are_named_and_many_are_counted(home: Home, clock: FakeClock
             "finalize", "codex", f"s{number}", cutoff=1, transcript="", cwd="", trigger="cli"
         )
     ledger.db.change(
-        "update job set status = 'failed', error_code = 'attempt.error', error_detail = 'boom'"
+        "update job set status = 'failed', finished_at = run_at, error_code = 'attempt.error',"
+        " error_detail = 'boom'"
     )
     ledger.close()
 
