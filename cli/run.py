@@ -8,7 +8,7 @@ import sys
 import click
 
 from memoryd.cli.common import home_option, json_option, say
-from memoryd.memory.errors import ConfigError
+from memoryd.memory.errors import ConfigError, HomeGone
 from memoryd.memory.home import Home
 
 
@@ -25,7 +25,7 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
 
     Exit codes: 1 when another daemon runs on the home, 70 when an attempt was stuck, 75 when the
     service is to start another version that was installed, 78 when the configuration cannot be
-    used.
+    used, or the home was taken away under the daemon.
     """
     from memoryd.memory import log
 
@@ -37,7 +37,7 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
         from memoryd.memory.config import load
 
         worked = run_once(home, load(home.config_file), os.environ)
-    except ConfigError as error:
+    except (ConfigError, HomeGone) as error:
         from memoryd.cli.main import EXIT_UNUSABLE_CONFIGURATION, fail
         from memoryd.daemon.supervised import exit_code
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from memoryd.jobs.discovery import discover
 from memoryd.jobs.rebuilding import rebuild
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.log import logger
+from memoryd.memory.log import failed, logger
 
 
 class Discovering:
@@ -51,7 +51,7 @@ class Discovering:
                     logger().info("archive.discovered", **vars(done))
                 rebuild(place, stopping=stopping)
                 self._then()
-        except Exception:  # noqa: BLE001 - thread top: the next look finds what this one did not
-            logger().exception("discovery.failed")
+        except Exception as error:  # noqa: BLE001 - thread top: the next look finds it
+            failed("discovery.failed", error)
         finally:
             place.close()

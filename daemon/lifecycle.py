@@ -23,19 +23,23 @@ from memoryd.daemon.discovering import Discovering
 from memoryd.daemon.metrics import Snapshot, render
 from memoryd.daemon.notify import Notifier
 from memoryd.daemon.schedule import Schedule
+from memoryd.daemon.standing import STANDING_SECONDS, Standing
 from memoryd.daemon.stores import StoreKeeper
 from memoryd.daemon.supervised import supervisor
 from memoryd.daemon.upgrade import EXIT_UPGRADED, LOOK_SECONDS, Upgrades
 from memoryd.daemon.watcher import Watcher
 from memoryd.jobs.accounts import Account
+from memoryd.jobs.backups import back_up_daily
 from memoryd.jobs.calls import Calls, price
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.doorbell import Doorbell
 from memoryd.jobs.endings import Endings
 from memoryd.jobs.figures import Figures
 from memoryd.jobs.indexing import index_some
+from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import let_go
+from memoryd.jobs.recovering import recover
 from memoryd.jobs.report import report
 from memoryd.jobs.sweep import finalize_idle, take_in_envelopes
 from memoryd.jobs.tidying import tidy
@@ -51,6 +55,7 @@ from memoryd.memory.errors import (
     HomeError,
     HomeLocked,
     LeaseLost,
+    LedgerError,
     MemorydError,
 )
 from memoryd.memory.home import Home
@@ -145,28 +150,43 @@ class Daemon:
         self.counters = Counters()
         self.upgrades = Upgrades(home)
         self.exit_code = 0
+        self.standing = Standing(home, self.clock)
+        #: What was taken away under this daemon, for which it ends.
+        self.trouble: MemorydError | None = None
 
     def run(self) -> int:
         """Run until a signal; the exit code. Raises what start-up can raise, before READY."""
         config = load(self.home.config_file)
         lock = lock_home(self.home)
         try:
+            self.standing.lock = lock
             end_left_programs(self.home)
             self._open(config)
             rescued = self.place.ledger.rescue(everything=True)
             logger().info("daemon.started", pid=os.getpid(), rescued=rescued)
             seams.reach("daemon.opened")
             self._serve()
+            self.standing.end()
+        except (MemorydError, OSError) as error:
+            if self.trouble is None:
+                raise
+            logger().warning("daemon.stopped", reason=str(error))  # what was taken away is why
         finally:
             lock.release()
+        if self.trouble is not None:
+            raise self.trouble
         return self.exit_code
 
     # -- boot ------------------------------------------------------------------------------------
 
     def _open(self, config: Config) -> None:
+        lost = self.standing.lost_log()
         self.place: Workplace = open_workplace(
             self.home, config, self.clock, self.environ, check=True
         )
+        if lost:
+            recover(self.home, self.place.ledger, self.clock)
+        self.standing.begin()
         # A new process has new keys and perhaps a new configuration: ask again.
         self.place.ledger.breakers.resume(config.provider.name)
         self.place.ledger.wake(*HELD_CODES)
@@ -210,6 +230,7 @@ class Daemon:
         schedule.add("watch", float("inf"), self.watcher.start)
         schedule.add("stores", float("inf"), self.stores.start)
         schedule.add("look", STORES_SECONDS, self.stores.all_changed, first=STORES_SECONDS)
+        schedule.add("standing", STANDING_SECONDS, self._look_around, first=STANDING_SECONDS)
         schedule.add("rescue", RESCUE_SECONDS, self._rescue, first=RESCUE_SECONDS)
         schedule.add("sweep", SWEEP_SECONDS, self._sweep)
         schedule.add("discovery", DISCOVERY_SECONDS, self.discovering.begin)
@@ -217,6 +238,7 @@ class Daemon:
         schedule.add("watches", WATCHES_SECONDS, self.watcher.check, first=WATCHES_SECONDS)
         schedule.add("daily", CHECK_SECONDS, self._check_stores, first=CHECK_FIRST_SECONDS)
         schedule.add("tidy", DATE_SECONDS, self._tidy)
+        schedule.add("backup", DATE_SECONDS, self._back_up, first=CHECK_FIRST_SECONDS)
         schedule.add("words", WORDS_SECONDS, self._let_go, first=WORDS_FIRST_SECONDS)
         schedule.add("stuck", STUCK_LOOK_SECONDS, self._end_if_stuck, first=STUCK_LOOK_SECONDS)
         schedule.add("upgrade", LOOK_SECONDS, self._end_if_upgraded, first=LOOK_SECONDS)
@@ -255,16 +277,25 @@ class Daemon:
 
     def _give_back(self) -> None:
         """Return the jobs of attempts that the drain did not see the end of, at no cost."""
-        for job in self.keeper.alive():
-            try:
-                self.place.ledger.release(job)
-            except LeaseLost:
-                logger().info("lease.lost", job=job.id)
+        try:
+            self.keeper.give_back_left()
+            for job in self.keeper.alive():
+                self._release(job)
+        except LedgerError as error:  # the next start rescues them
+            logger().error("work.interrupted", code=error.code, reason=str(error))
+
+    def _release(self, job: Job) -> None:
+        try:
+            self.place.ledger.release(job)
+        except LeaseLost:
+            logger().info("lease.lost", job=job.id)
 
     # -- work ------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         """One ring in one worker thread."""
+        if self._end_if_taken_away():
+            return
         worker = Worker(
             lambda: self.place,
             self.keeper,
@@ -292,6 +323,8 @@ class Daemon:
 
     def _on_inbox(self) -> None:
         """A new envelope: its file was the ring."""
+        if self._end_if_taken_away():
+            return
         if take_in_envelopes(self.place).created:
             self.doorbell.ring()
             self.endings.rang()
@@ -307,6 +340,8 @@ class Daemon:
         self.doorbell.ring()
 
     def _on_ring(self) -> None:
+        if self._end_if_taken_away():
+            return
         take_in_envelopes(self.place)
         self.doorbell.ring()
         self.endings.rang()
@@ -375,6 +410,9 @@ class Daemon:
     def _tidy(self) -> None:
         self.place.ledger.daily_runs.once("tidy", lambda: tidy(self.place))
 
+    def _back_up(self) -> None:
+        back_up_daily(self.place.ledger, self.home.backups)
+
     def _let_go(self) -> None:
         let_go(self.place)
 
@@ -398,6 +436,22 @@ class Daemon:
         if starts_again:
             self.exit_code = EXIT_UPGRADED
             os.kill(os.getpid(), signal.SIGTERM)
+
+    def _look_around(self) -> None:
+        self._end_if_taken_away()
+
+    def _end_if_taken_away(self) -> bool:
+        """End where the home or the ledger was removed under this process; whether it was."""
+        if self.trouble is None:
+            found = self.standing.trouble()
+            if found is None:
+                return False
+            self.trouble = found
+            logger().error("daemon.ending", code=found.code, reason=found.message)
+            self.notifier.send(STATUS=found.message)
+            if not self.doorbell.stopping:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return True
 
     def _end_if_stuck(self) -> None:
         from memoryd.memory.providers.command import kill_running

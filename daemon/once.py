@@ -11,6 +11,7 @@ from functools import partial
 
 from memoryd.daemon.client import Client
 from memoryd.daemon.lifecycle import end_left_programs, lock_home
+from memoryd.jobs.backups import back_up_daily
 from memoryd.jobs.daily import check_stores
 from memoryd.jobs.discovery import discover
 from memoryd.jobs.indexing import index_some
@@ -122,6 +123,7 @@ def _work(place: Workplace, only: str | None) -> int:
     if only is None:
         _commit_edits(place)
         tidy(place)
+        back_up_daily(ledger, place.home.backups)
         let_go(place)
         index_some(place)
     return attempts

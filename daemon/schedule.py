@@ -40,7 +40,7 @@ class Schedule:
 
     def run_due(self) -> float:
         """Do what is due; the seconds until something next is. A duty that fails is logged."""
-        from memoryd.memory.log import logger
+        from memoryd.memory.log import failed
 
         self._count_sleep()
         for duty in self._duties:
@@ -50,9 +50,9 @@ class Schedule:
             duty.runs += 1
             try:
                 duty.do()
-            except Exception:  # noqa: BLE001 - thread top: one failing duty must not end the others
+            except Exception as error:  # noqa: BLE001 - thread top: the others go on
                 duty.failures += 1
-                logger().exception("duty.failed", duty=duty.name)
+                failed("duty.failed", error, duty=duty.name)
         soonest = min((duty.due for duty in self._duties), default=self._clock.monotonic() + 60)
         return max(0.0, soonest - self._clock.monotonic())
 

@@ -24,7 +24,7 @@ from memoryd.memory.errors import BaselineError, StoreBusy, StoreError, StoreHel
 from memoryd.memory.files import sha256
 from memoryd.memory.heads import refresh_heads
 from memoryd.memory.home import Home
-from memoryd.memory.log import logger
+from memoryd.memory.log import failed, logger
 from memoryd.memory.store import INDEX, TOMBSTONES, Store
 
 #: The index follows a change after this much quiet, but never later than the second number.
@@ -154,8 +154,8 @@ class StoreKeeper:
         key, duty = work
         try:
             duty(key)
-        except Exception:  # noqa: BLE001 - thread top: one store must not stop the others
-            logger().exception("store.failed", store=key)
+        except Exception as error:  # noqa: BLE001 - thread top: the others go on
+            failed("store.failed", error, store=key)
             self._again(key, UNUSABLE_SECONDS)
         return True
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoryd.memory.home import Home
-from memoryd.memory.log import logger
+from memoryd.memory.log import failed, logger
 from memoryd.memory.store import concerns_store
 
 if TYPE_CHECKING:
@@ -260,8 +260,8 @@ def _watches() -> int:
 def _safely(look: Callable[[], object]) -> None:
     try:
         look()
-    except Exception:  # noqa: BLE001 - thread top: a failed look must not end the watching
-        logger().exception("watch.failed")
+    except Exception as error:  # noqa: BLE001 - thread top: the watching goes on
+        failed("watch.failed", error)
 
 
 def _handler(watcher: Watcher, place: Path, real: Path) -> FileSystemEventHandler:

@@ -26,6 +26,7 @@ from memoryd.jobs import schema
 from memoryd.memory.clock import local_date
 from memoryd.memory.errors import DiskFull, LedgerError, MemorydError
 from memoryd.memory.files import full_disk, is_full, make_directory, temporary_name
+from memoryd.memory.log import logger
 
 if TYPE_CHECKING:
     from memoryd.jobs.ledger import Ledger
@@ -37,7 +38,7 @@ KEPT_BYTES = 2 << 30
 #: What is left of the disk beside a copy, at least.
 ROOM_BYTES = 256 << 20
 #: A copy that takes longer is given up: 100 MB take about a second.
-LIMIT_SECONDS = 120.0
+LIMIT_SECONDS = 30.0
 DAY_MS = 24 * 3600 * 1000
 
 _DAILY = re.compile(r"memoryd-\d{4}-\d\d-\d\d\.sqlite")
@@ -64,6 +65,15 @@ def back_up(ledger: Ledger, backups: Path) -> Path:
     finally:
         temporary.unlink(missing_ok=True)
     return copy
+
+
+def back_up_daily(ledger: Ledger, backups: Path) -> None:
+    """Copy the ledger where that was not done on this local date; a copy that fails is logged."""
+    try:
+        if ledger.daily_runs.once("backup", lambda: back_up(ledger, backups)):
+            logger().info("ledger.copied")
+    except MemorydError as error:
+        logger().error("ledger.uncopied", code=error.code, reason=str(error))
 
 
 def copies(backups: Path, now_ms: int) -> list[Path]:
@@ -94,22 +104,27 @@ def outlived(newest_first: Iterable[Path], made: Path) -> list[Path]:
 
 
 def renewed(ledger: Ledger) -> Iterator[str]:
-    """Have no copy hold what was just forgotten: a new one takes the place of all.
+    """Have no daily copy hold what was just forgotten: a new one takes their place.
 
-    Where that may not be, it comes back as lines for a person.
+    What still holds it comes back, as lines for a person: copies of another kind are theirs.
     """
     backups = ledger.db.path.parent / "backups"
-    before = schema.copies(backups)
-    if not before:
+    if not backups.is_dir():
         return
+    daily = [path for path in backups.glob("memoryd-*.sqlite") if _DAILY.fullmatch(path.name)]
+    made = None
     try:
-        made = back_up(ledger, backups)
-        for each in before:
-            if each != made:
-                each.unlink(missing_ok=True)
+        if daily:
+            made = back_up(ledger, backups)
+            for each in daily:
+                if each != made:
+                    each.unlink(missing_ok=True)
     except (MemorydError, OSError) as error:
         said = error.message if isinstance(error, MemorydError) else error.strerror
-        yield f"{len(before)} copies in {backups} still hold what was forgotten: {said}"
+        yield f"no new copy of the ledger could be made: {said}"
+    for path in sorted(backups.rglob("*.sqlite")):
+        if path != made:
+            yield f"{path} is a copy from before; delete it if it must not stay"
 
 
 def _require_room(backups: Path, ledger: Path) -> None:

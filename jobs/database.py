@@ -34,7 +34,6 @@ _RESTORE = (
     "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name and puts the"
     " newest backup in its place"
 )
-_LOOK = "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
 _TRY_LATER = "it is tried again tomorrow"
 _TRY_AGAIN = f"another program has held it for over {BUSY_TIMEOUT_SECONDS} s; try again"
 _NETWORK_FILE_SYSTEMS = frozenset(
@@ -101,7 +100,8 @@ class Database:
             make_database_file(self.path)
         except OSError as error:
             raise LedgerError(
-                f"the ledger {self.path} cannot be opened: {error.strerror}", hint=_LOOK
+                f"the ledger {self.path} cannot be opened: {error.strerror}",
+                hint=database_files.refused_todo(self.path),
             ) from error
 
     def close(self) -> None:
@@ -210,7 +210,7 @@ class Database:
         if "interrupted" in text:
             return LedgerError(self._said("it took too long"), hint=_TRY_LATER)
         if database_files.is_refusal(text):
-            return LedgerError(self._said(text), hint=_LOOK)
+            return LedgerError(self._said(text), hint=database_files.refused_todo(self.path))
         return LedgerDamaged(self._said(text), hint=_RESTORE)
 
     def _said(self, text: str) -> str:

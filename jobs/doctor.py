@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from memoryd.jobs import checks_agents, checks_queue, checks_stores, checks_work
+from memoryd.jobs import checks_agents, checks_home, checks_queue, checks_stores, checks_work
 from memoryd.jobs.checks_stores import in_each_store
 from memoryd.jobs.looking import Check, Look
 from memoryd.memory import health
@@ -58,7 +58,13 @@ def examine(
 CHECKS: tuple[Check, ...] = (
     Check("config.ok", "the configuration can be used", checks_queue.configuration),
     Check("git.ok", "git is there and new enough", checks_queue.git),
+    Check("home.ok", "the home is its owner's alone", checks_home.modes),
+    Check("disk.ok", "the disk has room", checks_home.disk),
+    Check("place.ok", "the home is where it was", checks_home.place),
     Check("ledger.ok", "the ledger can be read", checks_queue.ledger),
+    Check("clock.ok", "the clock can be right", checks_home.clock),
+    Check("backups.ok", "the ledger has a copy", checks_home.copied),
+    Check("words.ok", "the session history can be read", checks_home.words),
     Check("inbox.ok", "every envelope could be read", checks_queue.envelopes),
     Check("hooks.ok", "the agents' hooks can run and did", checks_agents.hooks),
     Check("told.ok", "the hooks are heard", checks_agents.unheard),
@@ -69,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
     Check("writing.ok", "nobody keeps others from the ledger", checks_work.write_lock),
     Check("provider.ok", "the provider answers", checks_queue.provider),
     Check("history.ok", "every store has its history", in_each_store(health.history)),
+    Check("links.ok", "every store leads to its history", in_each_store(health.unlinked)),
     Check("locks.ok", "no git left a lock behind", checks_stores.stale_locks),
     Check("stores.ok", "no store is held", in_each_store(health.held)),
     Check("index.ok", "every index can be written", in_each_store(health.derived)),

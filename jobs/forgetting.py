@@ -140,8 +140,6 @@ class Forgetter:
         if not Stripper(self.history.database).settle():
             left.append(f"{self.history.database.path}-wal is in use: a restart empties it")
         left += rewrite(self.ledger)
-        copies = sorted(self.home.backups.rglob("*.sqlite")) if self.home.backups.is_dir() else []
-        left += [f"{path} is a copy from before; delete it if it must not stay" for path in copies]
         return left
 
     def _read(self, agent: str, session: str) -> bool:

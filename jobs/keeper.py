@@ -8,11 +8,13 @@ call that nothing can interrupt; the daemon then ends itself (``stuck``).
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 from memoryd.jobs.job import KINDS, Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.clock import Clock
+from memoryd.memory.errors import LeaseLost
 
 #: How long after its limit an attempt may still be there before the process gives up on it.
 STUCK_AFTER_SECONDS = 60.0
@@ -37,10 +39,12 @@ class LeaseKeeper:
         self._guard = threading.Lock()
         #: By attempt: one that was called off may still be in its call when the next one begins.
         self._held: dict[tuple[str, int], _Held] = {}
+        #: Attempts that ended while the ledger could not be used: nobody wrote down how.
+        self._unsettled: list[Job] = []
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         # A laptop that slept looks like leases that ran out: any rescue here renews ours instead.
-        ledger.alive = lambda: [held.job for held in self._within_limits()]
+        ledger.alive = lambda: [held.job for held in self._within_limits()] + self._unsettled
 
     def start(self) -> None:
         """Begin to extend leases; returns at once."""
@@ -85,6 +89,19 @@ class LeaseKeeper:
         with self._guard:
             self._held.pop((job.id, job.attempt), None)
 
+    def leave(self, job: Job) -> None:
+        """The attempt ended and the ledger cannot be told: no rescue takes it for a crash."""
+        with self._guard:
+            self._unsettled = [*self._unsettled, job]
+
+    def give_back_left(self) -> None:
+        """Return what was left so, at no cost. Raises ``LedgerError`` while that cannot be."""
+        for job in list(self._unsettled):
+            with suppress(LeaseLost):
+                self.ledger.release(job)
+            with self._guard:
+                self._unsettled = [each for each in self._unsettled if each is not job]
+
     def alive(self) -> list[Job]:
         """The attempts held now."""
         with self._guard:
@@ -119,11 +136,11 @@ class LeaseKeeper:
             return [held for held in self._held.values() if not held.lost and now < held.limit]
 
     def _run(self) -> None:
-        from memoryd.memory.log import logger
+        from memoryd.memory.log import failed
 
         while not self._stopping.wait(self.heartbeat_seconds):
             try:
                 self.renew()
-            except Exception:  # noqa: BLE001 - thread top: one failed beat must not end the beats
-                logger().exception("lease.renew_failed")
+            except Exception as error:  # noqa: BLE001 - thread top: the beats go on
+                failed("lease.renew_failed", error)
         self.ledger.close()

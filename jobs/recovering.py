@@ -2,7 +2,7 @@
 
 A new ledger, and a copy of an older one, do not know what was done since. The stores' histories do:
 each slice that wrote something left a commit whose trailers name it. So the cursors go where the
-commits say they were, the plans that were applied are settled, and nothing is written twice. The
+commits say they were, the plans that they are past are cleared, and nothing is written twice. The
 session history says which sessions a person had forgotten. What was said and not yet distilled is
 found again by the sweep, and read from the cursor on.
 
@@ -37,10 +37,9 @@ on conflict (agent, session) do update set seq = excluded.seq, updated_at = 0
 
 @dataclass
 class _Done:
-    """What the histories of the stores know: where each session's slices ended, and whose jobs."""
+    """What the histories of the stores know: where the last slice of each session ended."""
 
     cursors: dict[tuple[str, str], int] = field(default_factory=dict)
-    jobs: set[str] = field(default_factory=set)
     #: What could not be asked.
     left: list[MemorydError] = field(default_factory=list)
 
@@ -55,11 +54,11 @@ def recover(home: Home, ledger: Ledger, clock: Clock) -> None:
     for agent, session in forgotten:
         ledger.exclude(agent, session, "session.forgotten")
     with ledger.db.writing(durable=True):
+        settled = _clear_plans(ledger, done)
         raised = sum(
             ledger.db.change(_RAISE, agent=agent, session=session, seq=seq)
             for (agent, session), seq in done.cursors.items()
         )
-        settled = _settle_plans(ledger, done)
         if not done.left:
             ledger.db.rows("pragma application_id = 0")
     for error in done.left:
@@ -85,12 +84,11 @@ def _done(home: Home) -> _Done:
         baseline = Baseline(store)
         try:
             baseline.require_history()
-            commits = baseline.with_trailer("Memoryd-Job") if baseline.exists() else []
+            commits = baseline.with_trailer("Memoryd-Slice") if baseline.exists() else []
         except StoreError as error:
             done.left.append(error)
             continue
         for commit in commits:
-            done.jobs.update(commit.values("Memoryd-Job"))
             for value in commit.values("Memoryd-Slice"):
                 if match := _SLICE.fullmatch(value):
                     whose, last = (match[1], match[2]), int(match[4])
@@ -110,22 +108,22 @@ def _forgotten(home: Home, clock: Clock, done: _Done) -> Iterator[tuple[str, str
         done.left.append(error)
 
 
-def _settle_plans(ledger: Ledger, done: _Done) -> int:
-    """Clear the plans that were applied and advanced since: of slices that the cursor has passed,
-    and of stores whose job has its commit."""
-    settled = 0
+def _clear_plans(ledger: Ledger, done: _Done) -> int:
+    """Clear the plans of slices that a later one was written after; how many.
+
+    A plan that nothing came after stands, before its cursor: its job finds what of it is done, in
+    each store, and does the rest.
+    """
+    cleared = 0
     for key, text in ledger.db.rows("select serial_key, plan from plan"):
-        plan = Plan.from_json(str(text))
-        if not _is_done(ledger, plan, done):
+        part: SliceRange | None = Plan.from_json(str(text)).slice
+        if part is None:
+            continue
+        whose = (part.agent, part.session)
+        if done.cursors.get(whose, 0) <= part.last:
+            done.cursors.pop(whose, None)
             continue
         ledger.db.change("delete from plan where serial_key = :key", key=key)
-        candidates.settle(ledger.db, plan.scope, {})
-        settled += 1
-    return settled
-
-
-def _is_done(ledger: Ledger, plan: Plan, done: _Done) -> bool:
-    part: SliceRange | None = plan.slice
-    if part is None:
-        return plan.job in done.jobs
-    return ledger.cursor(part.agent, part.session) >= part.last
+        candidates.settle(ledger.db, part, {})
+        cleared += 1
+    return cleared

@@ -6,6 +6,7 @@ other half.
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Callable
@@ -24,7 +25,9 @@ from memoryd.memory.errors import (
     BaselineLocked,
     BaselineUnusable,
     DiskFull,
+    HistoryError,
     LeaseLost,
+    LedgerError,
     MemorydError,
     StoreBusy,
     StoreHeld,
@@ -38,7 +41,17 @@ from memoryd.memory.log import about, logger
 HELD_WAIT_SECONDS = 600
 
 #: What stands in the way of any job alike: it passes, or a person mends it.
-_IN_THE_WAY = (StoreBusy, TranscriptBusy, BaselineLocked, BaselineUnusable, DiskFull)
+_IN_THE_WAY = (
+    StoreBusy,
+    TranscriptBusy,
+    BaselineLocked,
+    BaselineUnusable,
+    DiskFull,
+    HistoryError,
+    LedgerError,
+)
+#: What the system refuses whatever is asked: the disk fails or is read-only, no descriptor is left.
+_REFUSALS = frozenset({errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
 
 #: What works a job of each kind.
 HANDLERS: dict[str, Callable[[Job, Workplace, LeaseKeeper], None]] = {
@@ -78,6 +91,7 @@ class Worker:
         Where nothing else is ready the next few sessions of the archive are.
         """
         worked = 0
+        self._keeper.give_back_left()
         while not stopping():
             place = self._place()
             job = place.ledger.claim(self.owner, room=backfill.room(place))
@@ -134,8 +148,9 @@ class Worker:
         except LeaseLost:
             logger().info("lease.lost")
             return False
-        except MemorydError:
-            raise  # the ledger itself cannot be used
+        except MemorydError:  # the ledger itself cannot be used
+            self._keeper.leave(job)
+            raise
         except Exception as again:  # noqa: BLE001 - what cannot be told is counted all the same
             logger().error("attempt.untold", error=type(again).__name__)
             with suppress(LeaseLost):
@@ -175,9 +190,19 @@ def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:
     if isinstance(error, _IN_THE_WAY):
         wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
         return Snooze(now + wait * 1000, error.code, str(error))
-    if isinstance(error, OSError) and is_full(error):
+    if (refused := _refused(error)) is not None:
         wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
-        return Snooze(now + wait * 1000, DiskFull.code, error.strerror or "")
+        reason = DiskFull.code if is_full(refused) else "system.refused"
+        return Snooze(now + wait * 1000, reason, refused.strerror or "")
     if isinstance(error, StoreHeld):
         return Snooze(now + HELD_WAIT_SECONDS * 1000, error.code, str(error))
+    return None
+
+
+def _refused(error: BaseException | None) -> OSError | None:
+    """What the system refused, wherever in the chain of causes it is; None: nothing."""
+    while error is not None:
+        if isinstance(error, OSError) and (is_full(error) or error.errno in _REFUSALS):
+            return error
+        error = error.__cause__
     return None

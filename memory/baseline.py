@@ -142,13 +142,17 @@ class Baseline:
 
     def _mend(self) -> None:
         """Put right what is ours and derived: the ``.git`` file and the attributes."""
-        link = self.store.root / ".git"
-        if not os.path.lexists(link) or self._lost_its_way(link):
-            write_atomic(link, self.link_text().encode())
+        if self.is_unlinked():
+            write_atomic(self.store.root / ".git", self.link_text().encode())
         attributes = self.store.git_dir / "info" / "attributes"
         if branch.read(attributes, self.store) != _ATTRIBUTES:
             make_directory(attributes.parent)
             write_atomic(attributes, _ATTRIBUTES)
+
+    def is_unlinked(self) -> bool:
+        """Whether the history is there, and the store's folder has no file that leads to it."""
+        link = self.store.root / ".git"
+        return self.exists() and (not os.path.lexists(link) or self._lost_its_way(link))
 
     def _lost_its_way(self, link: Path) -> bool:
         """Whether the ``.git`` file is one of ours and leads nowhere, as after a rename."""

@@ -6,6 +6,7 @@ own. Looking first tells a person what is there, and changes nothing.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ _DAMAGE = (
 )
 #: What SQLite says where the disk, or the system's limits, refuse.
 _REFUSAL = ("is full", "disk I/O", "readonly", "unable to open")
+
+#: With less than this SQLite cannot even open a log.
+_ROOM_BYTES = 1 << 20
 
 
 def out_of_place(path: Path) -> str:
@@ -67,6 +71,23 @@ def is_damage(text: str) -> bool:
 def is_refusal(text: str) -> bool:
     """Whether what SQLite said means that the system refused: no room, no right, no descriptor."""
     return any(words in text for words in _REFUSAL)
+
+
+def refused_todo(path: Path) -> str:
+    """What to do where the system refused the database at ``path``: the likeliest cause, looked at
+    now."""
+    try:
+        disk = os.statvfs(path.parent)
+        os.close(os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return f"too many files are open ({error.strerror}): raise the limit (ulimit -n)"
+        return f"{path.parent} cannot be looked at: {error.strerror}"
+    if disk.f_flag & os.ST_RDONLY:
+        return "the disk is mounted read-only: mount it for writing; nothing is lost"
+    if disk.f_bavail * disk.f_frsize < _ROOM_BYTES:
+        return "the disk is full: make room; nothing is lost, it is tried again"
+    return "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
 
 
 def address(path: Path) -> str:

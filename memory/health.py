@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from memoryd.memory.baseline import Baseline
@@ -111,24 +112,39 @@ def derived(store: Store) -> Iterator[Finding]:
     path = store.root / INDEX
     if path.is_dir() and not path.is_symlink():
         what = f"{path} is a folder: the index of the notes cannot be written"
-        yield Finding("index.unusable", "problem", what, "move it away; the index is then made")
+        yield Finding("index.unusable", "problem", what, "`memoryd doctor --fix` moves it aside")
     elif os.path.lexists(path) and store.shown_index() is None:
         what = f"{path} is no plain file that can be read"
-        todo = "remove it, or see who owns it: the next write makes the index again"
+        todo = "`memoryd doctor --fix` moves it aside and makes the index again"
         yield Finding("index.unusable", "warning", what, todo)
 
 
 def stale_locks(store: Store, now_ms: int) -> Iterator[Finding]:
     """Locks that a git left which died; those in ``refs`` stop every commit."""
+    for path in stale_lock_files(store, now_ms):
+        what = f"{path} was left by a git that died"
+        todo = "`memoryd doctor --fix` removes it where no git is at work"
+        yield Finding("baseline.locked", "problem", what, todo)
+
+
+def stale_lock_files(store: Store, now_ms: int) -> list[Path]:
+    """The locks of git in the store's baseline that are over ten minutes old."""
     if not store.git_dir.is_dir():
-        return
+        return []
     places = [*store.git_dir.glob("*.lock"), *(store.git_dir / "refs").rglob("*.lock")]
-    for path in sorted(places):
-        if now_ms - path.lstat().st_mtime_ns // 1_000_000 > STALE_LOCK_MS:
-            what = f"{path} was left by a git that died"
-            yield Finding(
-                "baseline.locked", "problem", what, "remove it if no git is at work there"
-            )
+    return [
+        path
+        for path in sorted(places)
+        if now_ms - path.lstat().st_mtime_ns // 1_000_000 > STALE_LOCK_MS
+    ]
+
+
+def unlinked(store: Store) -> Iterator[Finding]:
+    """A store whose history is there, and whose folder does not lead to it."""
+    if store.root.is_dir() and Baseline(store).is_unlinked():
+        what = f"{store.root} has lost its .git file: git shows no history there"
+        todo = "`memoryd doctor --fix` puts it back, as does the next write"
+        yield Finding("baseline.unlinked", "warning", what, todo)
 
 
 def tombstones(store: Store) -> Iterator[Finding]:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from memoryd.memory.errors import HomeError
+from memoryd.memory.errors import HomeError, HomeForeign
 from memoryd.memory.files import make_directory, read_or_none, write_atomic
 
 #: Longest socket path that every supported kernel binds (``sun_path`` is 104 bytes on macOS).
 SOCKET_PATH_BYTES = 100
 
-_FOLDERS = ("inbox", "inbox/bad", "projects", "baselines", "locks", "run", "logs", "backups")
+#: Made with each home, for the owner alone.
+FOLDERS = ("inbox", "inbox/bad", "projects", "baselines", "locks", "run", "logs", "backups")
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Home:
         stores: a lost ``home.json`` is restored from its copy in ``backups/`` or from the ledger.
         Raises ``HomeError`` when that is not possible, with what to do about it.
         """
+        self.require_own()
         try:
-            for name in _FOLDERS:
+            for name in FOLDERS:
                 make_directory(self.root / name)
             if read_or_none(self.identity) is None:
                 self._restore_identity()
@@ -62,6 +64,21 @@ class Home:
                 hint="check who owns it and that the disk has room, or choose another with --home",
             ) from error
         return self.uuid()
+
+    def require_own(self) -> None:
+        """Raise ``HomeForeign`` where the home is another user's, root included.
+
+        What root made in it would be none of theirs to write.
+        """
+        try:
+            owner, us = self.root.stat().st_uid, os.geteuid()
+        except OSError:
+            return  # there is none yet, or making it says why not
+        if owner != us:
+            raise HomeForeign(
+                f"the home {self.root} belongs to user {owner}, and this is user {us}",
+                hint="run memoryd as its owner, or choose another home with --home",
+            )
 
     def is_made(self) -> bool:
         """Whether there is a home here, if only what a hook or a person put there."""

@@ -43,7 +43,16 @@ def read(home: Path) -> LastRan | None:
 
 def note(home: Path) -> None:
     """Note that this memoryd works the home at ``home``. Raises ``OSError``."""
-    now = LastRan(version("memoryd"), str(home))
+    _keep(home, LastRan(version("memoryd"), str(home)))
+
+
+def note_place(home: Path) -> None:
+    """Note that the home is at ``home``, whatever worked it last. Raises ``OSError``."""
+    last = read(home)
+    _keep(home, LastRan(last.version if last else version("memoryd"), str(home)))
+
+
+def _keep(home: Path, now: LastRan) -> None:
     if read(home) != now:
         write_atomic(place(home), json.dumps(asdict(now)).encode() + b"\n")
 

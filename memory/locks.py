@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from memoryd.memory.files import FILE_MODE, make_directory
+from memoryd.memory.files import DIRECTORY_MODE, FILE_MODE
 
 
 class FileLock:
@@ -29,9 +29,11 @@ class FileLock:
         """Take the lock; wait at most ``timeout`` seconds. False when it stayed with another.
 
         The wait is the kernel's (a helper thread blocks in ``flock``), never a polling loop.
-        Raises ``OSError`` when the file cannot be opened.
+        Raises ``OSError`` when the file cannot be opened. Its folder is made, but not what that is
+        in: who comes when a home was taken away must not make half of one in its place.
         """
-        make_directory(self.path.parent)
+        with contextlib.suppress(FileExistsError):
+            self.path.parent.mkdir(mode=DIRECTORY_MODE)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         if _lock_now(descriptor) or (timeout > 0 and _lock_within(descriptor, timeout)):
             self._descriptor = descriptor
@@ -60,6 +62,16 @@ class FileLock:
             return int(self.path.read_text("ascii", errors="replace").strip() or 0)
         except (OSError, ValueError):
             return 0
+
+    def is_in_place(self) -> bool:
+        """Whether the lock that is held is on the file that others would lock now."""
+        if self._descriptor is None:
+            return False
+        try:
+            found = self.path.stat()
+        except OSError:
+            return False
+        return os.path.samestat(found, os.fstat(self._descriptor))
 
     def __enter__(self) -> FileLock:
         return self

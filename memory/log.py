@@ -107,6 +107,23 @@ def logger() -> FilteringBoundLogger:
     return structlog.get_logger()  # type: ignore[no-any-return]
 
 
+def failed(event: str, error: Exception, **values: object) -> None:
+    """Log what the top of a thread caught, in the ``except`` block that did.
+
+    What we raise on purpose, and what the system refused, say what they are; anything else is a
+    fault of ours and is logged with its places in our code.
+    """
+    from memoryd.memory.errors import MemorydError
+
+    if isinstance(error, MemorydError):
+        logger().error(event, code=error.code, reason=str(error), **values)
+    elif isinstance(error, OSError):
+        code = f"os.{error.errno}"
+        logger().error(event, code=code, reason=error.strerror, path=error.filename, **values)
+    else:
+        logger().exception(event, **values)
+
+
 @contextmanager
 def about(**values: object) -> Iterator[None]:
     """Every line logged inside, in this thread, carries ``values``."""

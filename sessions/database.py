@@ -39,7 +39,6 @@ _REBUILD = (
     "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name, and what the"
     " transcripts still say is read again"
 )
-_LOOK = "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
 
 
 class Database:
@@ -68,7 +67,8 @@ class Database:
             self.path.chmod(FILE_MODE)
         except OSError as error:
             raise HistoryError(
-                f"the session history {self.path} cannot be opened: {error.strerror}", hint=_LOOK
+                f"the session history {self.path} cannot be opened: {error.strerror}",
+                hint=database_files.refused_todo(self.path),
             ) from error
         self._peewee = SqliteDatabase(
             database_files.address(self.path),
@@ -152,7 +152,7 @@ class Database:
         if "locked" in text:
             return HistoryError(said, hint="another process holds it; try again")
         if database_files.is_refusal(text):
-            return HistoryError(said, hint=_LOOK)
+            return HistoryError(said, hint=database_files.refused_todo(self.path))
         if database_files.is_damage(text):
             return HistoryDamaged(said, hint=_REBUILD)
         return HistoryError(said, hint=_REBUILD)

@@ -128,6 +128,11 @@ class World:
 
     def envelope(self, transcript: Path, session: str = "s-1") -> None:
         """The same without the hook's deadline: the envelope it would write, put in place."""
+        self.home.prepare()
+        self.envelope_at(self.home.root, transcript, session)
+
+    def envelope_at(self, home: Path, transcript: Path, session: str) -> None:
+        """The same in a home that is elsewhere by now."""
         name = f"{os.urandom(8).hex()}.json"
         said = {
             "version": 1,
@@ -141,10 +146,9 @@ class World:
             "time_ms": 1_767_603_600_000,
             "switches": [],
         }
-        self.home.prepare()
-        temporary = self.home.inbox / f".{name}"
+        temporary = home / "inbox" / f".{name}"
         temporary.write_text(json.dumps(said), "utf-8")
-        temporary.rename(self.home.inbox / f"1-{name}")
+        temporary.rename(home / "inbox" / f"1-{name}")
 
     def configure(self, text: str) -> None:
         """Write ``config.toml``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -244,18 +243,6 @@ def test_an_attempt_that_nothing_can_end_ends_the_daemon(world: World) -> None:
 
 
 # -- trouble while it runs -----------------------------------------------------------------------
-
-
-def test_a_daemon_whose_home_is_removed_still_stops(world: World) -> None:
-    """SIGTERM ends it with 0 and without a traceback, although its socket and files are gone."""
-    with world.daemon() as daemon:
-        world.home.root.rename(world.root / "gone")
-        shutil.rmtree(world.root / "gone", ignore_errors=True)
-
-        assert daemon.stop() == 0
-
-    assert {event["event"] for event in daemon.events()} >= {"daemon.started", "daemon.stopped"}
-    assert world.children() == []
 
 
 def test_a_ledger_that_cannot_be_used_is_said_once_a_while(world: World) -> None:

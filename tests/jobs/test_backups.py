@@ -9,10 +9,11 @@ from collections import namedtuple
 
 import pytest
 from builders import enqueue
+from structlog.testing import capture_logs
 from test_database import damage
 
 from memoryd.jobs import backups
-from memoryd.jobs.backups import back_up, copies
+from memoryd.jobs.backups import back_up, back_up_daily, copies
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.scrub import rewrite
 from memoryd.jobs.workplace import open_ledger
@@ -50,6 +51,25 @@ def test_a_copy_is_whole_and_the_owners(home: Home, ledger: Ledger) -> None:
     with sqlite3.connect(made) as copy:
         assert copy.execute("select count(*) from job").fetchone() == (1,)
     assert [path.name for path in home.backups.glob(".*")] == []
+
+
+def test_a_copy_is_made_once_a_date_and_a_failed_one_is_tried_again(
+    home: Home, ledger: Ledger, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged, and raises nothing."""
+    with monkeypatch.context() as full, capture_logs() as logs:
+        full.setattr(backups, "ROOM_BYTES", 1 << 60)
+        back_up_daily(ledger, home.backups)
+    assert [entry["event"] for entry in logs] == ["ledger.uncopied"]
+    assert copies(home.backups, clock.now_ms()) == []
+
+    for hours in (0, 1, 24):
+        clock.advance(hours * 3600)
+        back_up_daily(ledger, home.backups)
+
+    names = [path.name for path in home.backups.glob("memoryd-*")]
+    assert sorted(names) == ["memoryd-2026-01-05.sqlite", "memoryd-2026-01-06.sqlite"]
+    assert [(run.name, run.day) for run in ledger.daily_runs.all()] == [("backup", "2026-01-06")]
 
 
 def test_seven_days_and_the_last_migrations_are_kept(
@@ -142,21 +162,30 @@ def test_a_copy_that_takes_too_long_is_given_up(
     assert [path.name for path in home.backups.iterdir()] == ["home.json"]
 
 
-def test_no_copy_keeps_what_was_forgotten(home: Home, ledger: Ledger, clock: FakeClock) -> None:
-    """A new one takes the place of all; where it cannot, that is said."""
+def test_no_daily_copy_keeps_what_was_forgotten(
+    home: Home, ledger: Ledger, clock: FakeClock
+) -> None:
+    """A new one takes their place; one of another kind is the person's, and is named."""
     days(home, ledger, clock, 3)
-
     assert list(rewrite(ledger)) == []
     (left,) = copies(home.backups, clock.now_ms())
     assert left.name == "memoryd-2026-01-08.sqlite"
+    other = home.backups / "memoryd-schema1-1-1.sqlite"
+    other.write_bytes(b"old")
 
-    home.backups.rename(home.root / "elsewhere")
-    home.backups.write_text("no folder")
-    assert list(rewrite(ledger)) == []  # there are none
-    home.backups.unlink()
-    (home.root / "elsewhere").rename(home.backups)
-    (home.backups / "memoryd-2026-01-08.sqlite").unlink()
-    (home.backups / "memoryd-2026-01-08.sqlite").mkdir()
-    (home.backups / "memoryd-2026-01-07.sqlite").write_bytes(b"x")
-    (line,) = rewrite(ledger)
-    assert line.startswith(f"1 copies in {home.backups} still hold what was forgotten")
+    assert list(rewrite(ledger)) == [
+        f"{other} is a copy from before; delete it if it must not stay"
+    ]
+
+
+def test_a_copy_that_could_not_be_made_anew_after_forgetting_is_named(
+    home: Home, ledger: Ledger, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old ones stay, each named: one of them is better than none."""
+    days(home, ledger, clock, 2)
+    monkeypatch.setattr(backups, "ROOM_BYTES", 1 << 60)
+
+    first, *named = rewrite(ledger)
+
+    assert first.startswith("no new copy of the ledger could be made: the disk of")
+    assert len(named) == len(copies(home.backups, clock.now_ms())) == 2

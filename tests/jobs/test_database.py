@@ -318,7 +318,7 @@ def test_a_folder_that_is_gone_is_an_error_of_ours(
             with ledger.db.writing():
                 pass
 
-    assert "who owns the home" in raised.value.hint
+    assert "No such file or directory" in raised.value.hint
 
 
 def test_a_ledger_that_is_not_open_says_so(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""What the doctor looks at around the queue: the home, its disk, its databases and their copies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from memoryd.jobs.backups import DAY_MS, copies
+from memoryd.jobs.looking import Look
+from memoryd.memory import surroundings
+from memoryd.memory.clock import iso
+from memoryd.memory.health import Finding
+
+#: Copies of the ledger are made daily; a newest one that is older is named.
+STALE_COPY_MS = 3 * DAY_MS
+#: A clock that is so far from what the ledger was written at is named.
+BEHIND_MS = DAY_MS
+AHEAD_MS = 5 * 365 * DAY_MS
+#: No memoryd ran before: 2025-01-01.
+_EARLIEST_MS = 1_735_689_600_000
+
+
+def modes(look: Look) -> Iterator[Finding]:
+    """Permissions and owners that are not as was promised."""
+    key = look.config.provider.api_key_file
+    yield from surroundings.owners(look.home)
+    yield from surroundings.modes(look.home, *([Path(key).expanduser()] if key else []))
+
+
+def disk(look: Look) -> Iterator[Finding]:
+    """A disk that has no room, or is not to be written."""
+    yield from surroundings.disk(look.home)
+
+
+def place(look: Look) -> Iterator[Finding]:
+    """A home that was moved or copied."""
+    yield from surroundings.standing(look.home)
+
+
+def words(look: Look) -> Iterator[Finding]:
+    """A session history that cannot be used."""
+    from memoryd.sessions.history import History
+
+    if os.path.lexists(look.home.session_history):
+        with History(look.home.session_history, look.clock) as history:
+            history.database.check()
+    yield from ()
+
+
+def copied(look: Look) -> Iterator[Finding]:
+    """A ledger that has no copy of these days, and what was put aside."""
+    now_ms, home = look.clock.now_ms(), look.home
+    found = copies(home.backups, now_ms)
+    since = found[0] if found else home.identity
+    age_ms = now_ms - since.stat().st_mtime_ns // 1_000_000
+    if age_ms > STALE_COPY_MS:
+        days = age_ms // DAY_MS
+        what = f"the newest copy of the ledger is {days} days old" if found else "no copy yet"
+        todo = "the daemon makes one a day; `memoryd doctor --fix` makes one now"
+        yield Finding("backup.stale", "warning", f"{home.backups}: {what}", todo)
+    for path in sorted(home.root.glob("*.sqlite.damaged-*")):
+        if not path.name.endswith(("-wal", "-shm")):
+            what = f"{path} was put aside"
+            todo = "delete it, with its -wal and -shm, when you miss nothing"
+            yield Finding("database.aside", "warning", what, todo)
+
+
+def clock(look: Look) -> Iterator[Finding]:
+    """A clock that cannot be right: before memoryd was made, or far from what the ledger says."""
+    now_ms = look.clock.now_ms()
+    written_ms = int(look.ledger.db.rows("select max(updated_at) from job")[0][0] or 0)
+    is_behind = now_ms < max(_EARLIEST_MS, written_ms - BEHIND_MS)
+    if is_behind or (written_ms and now_ms > written_ms + AHEAD_MS):
+        against = f"; the ledger was last written at {iso(written_ms)}" if written_ms else ""
+        what = f"the clock says {iso(now_ms)}{against}"
+        yield Finding("clock.off", "problem", what, "set the clock: nothing is lost meanwhile")
