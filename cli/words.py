@@ -80,6 +80,12 @@ _TO_DO = {
     "baseline.unusable": "`memoryd doctor` says what is wrong with git or the repository",
     "transcript.busy": "nothing; it goes on when the agent lets go of its database",
     "disk.full": "make room on the disk",
+    "system.refused": "`memoryd doctor` looks at the disk and the home",
+    "history.unusable": "`memoryd doctor` says what is wrong",
+    "history.damaged": "`memoryd doctor --fix` begins it anew; the transcripts are read again",
+    "history.newer": "upgrade memoryd",
+    "ledger.unusable": "nothing, unless it lasts: `memoryd doctor` says what is wrong",
+    "ledger.damaged": "`memoryd doctor --fix` puts the newest copy in its place",
     "project.config-unusable": "mend the project's .memoryd.toml",
 }
 

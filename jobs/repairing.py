@@ -44,14 +44,14 @@ def repair(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Repair]
         return []
     work = _Work(home, clock, environ, _config(home))
     done: list[Repair] = []
-    for code, step in _STEPS:
-        done += _told(code, work, step)
+    for step in _STEPS:
+        done += _told(step, work)
     with _alone(home) as holder:
-        for code, step, looks in _STEPS_ALONE:
+        for step in _STEPS_ALONE:
             if not holder:
-                done += _told(code, work, step)
-            elif looks is not None:
-                done += _left_to(looks, work, holder)
+                done += _told(step, work)
+            elif step.looks is not None:
+                done += _left_to(step.looks, work, holder)
     return list(dict.fromkeys(done))
 
 
@@ -63,8 +63,19 @@ class _Work:
     config: Config
 
 
-_Step = Callable[[_Work], Iterator[str]]
 _Looks = Callable[[Home, Clock], MemorydError | None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One repair: the code of the finding it is about, and what does it, in lines.
+
+    ``looks`` says whether there is something to do, where a daemon is in the way of doing it.
+    """
+
+    code: str
+    do: Callable[[_Work], Iterator[str]]
+    looks: _Looks | None = None
 
 
 def _config(home: Home) -> Config:
@@ -74,14 +85,14 @@ def _config(home: Home) -> Config:
         return Config()
 
 
-def _told(code: str, work: _Work, step: _Step) -> Iterator[Repair]:
+def _told(step: Step, work: _Work) -> Iterator[Repair]:
     try:
-        for line in step(work):
-            yield Repair(code, line)
+        for line in step.do(work):
+            yield Repair(step.code, line)
     except MemorydError as error:
         yield Repair(error.code, str(error), left=True)
     except OSError as error:
-        yield Repair(code, f"{error.filename}: {error.strerror}", left=True)
+        yield Repair(step.code, f"{error.filename}: {error.strerror}", left=True)
 
 
 def _left_to(looks: _Looks, work: _Work, holder: str) -> Iterator[Repair]:
@@ -197,21 +208,20 @@ def _copy(work: _Work) -> Iterator[str]:
     yield from restoring.copy_where_stale(work.home, work.config, work.clock)
 
 
-#: What each step is about, and the step; in the order in which one needs the other.
-_STEPS: tuple[tuple[str, _Step], ...] = (
-    ("home.mode", _modes),
-    ("home.missing", _folders),
-    ("home.leftover", _leftovers),
-    ("envelope.left", _half_envelopes),
-    ("home.moved", _place),
-    ("baseline.locked", _git_locks),
-    ("baseline.unlinked", _links),
-    ("index.unusable", _indexes),
+#: In the order in which one needs the other.
+_STEPS = (
+    Step("home.mode", _modes),
+    Step("home.missing", _folders),
+    Step("home.leftover", _leftovers),
+    Step("envelope.left", _half_envelopes),
+    Step("home.moved", _place),
+    Step("baseline.locked", _git_locks),
+    Step("baseline.unlinked", _links),
+    Step("index.unusable", _indexes),
 )
-#: The same, with what looks whether there is something to do while a daemon is in the way.
-_STEPS_ALONE: tuple[tuple[str, _Step, _Looks | None], ...] = (
-    ("socket.stale", _socket, None),
-    ("ledger.damaged", _ledger, restoring.ledger_trouble),
-    ("history.damaged", _words, restoring.history_trouble),
-    ("backup.stale", _copy, None),
+_STEPS_ALONE = (
+    Step("socket.stale", _socket),
+    Step("ledger.damaged", _ledger, restoring.ledger_trouble),
+    Step("history.damaged", _words, restoring.history_trouble),
+    Step("backup.stale", _copy),
 )

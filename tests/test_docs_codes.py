@@ -38,7 +38,7 @@ CODE = re.compile(r"[a-z][a-z0-9]*(\.[a-z0-9][a-z0-9_-]*)+")
 #: Where the codes of rows are made.
 OF_ROWS = ("jobs/*.py", "memory/consolidation.py", "memory/policy.py")
 #: What is said at points where a test may stop a process, and to the log, stands in no row.
-SPOKEN = {"reach", "debug", "info", "warning", "error", "exception"}
+SPOKEN = {"reach", "debug", "info", "warning", "error", "exception", "failed"}
 #: Constants of jobs/ that look like a code and are none: types of file systems.
 NO_CODES = {"fuse.sshfs", "fuse.s3fs"}
 
@@ -111,11 +111,11 @@ def row_codes(modules: list[ast.Module]) -> set[str]:
 
 
 def findings(modules: Iterable[ast.Module]) -> set[str]:
-    """Codes of what the doctor finds, and of its checks that find nothing."""
+    """Codes of what the doctor finds and repairs, and of its checks that find nothing."""
     firsts = [
         call.args[0]
         for name, call in calls(modules)
-        if name in {"Finding", "Check", "found_by"} and call.args
+        if name in {"Finding", "Check", "Step", "found_by"} and call.args
     ]
     named = [
         word.value
@@ -128,13 +128,16 @@ def findings(modules: Iterable[ast.Module]) -> set[str]:
 
 
 def events(modules: Iterable[ast.Module]) -> set[str]:
-    """Names of what is logged: the first argument of ``logger().info`` and its like."""
+    """Names of what is logged: the first argument of ``failed``, ``logger().info`` and its like."""
     return {
         text
         for name, call in calls(modules)
-        if name in SPOKEN - {"reach"}
-        and isinstance(call.func, ast.Attribute)
-        and ast.unparse(call.func.value) in {"logger()", "log.logger()"}
+        if name == "failed"
+        or (
+            name in SPOKEN - {"reach"}
+            and isinstance(call.func, ast.Attribute)
+            and ast.unparse(call.func.value) in {"logger()", "log.logger()"}
+        )
         for text in texts(call.args[:1])
     }
 

@@ -394,9 +394,14 @@ def test_what_stands_in_an_indexs_place_is_kept_and_the_index_made(
 
 
 @pytest.mark.parametrize(
-    "name", ["inbox", "projects", "baselines", "backups", "locks", "run", "logs", "memoryd.sqlite"]
+    ("kind", "name"),
+    [
+        *(("gone", name) for name in ("inbox", "projects", "baselines", "backups", "locks", "run")),
+        *(("file", name) for name in ("inbox", "projects", "run", "memoryd.sqlite")),
+        *(("link", name) for name in ("backups", "memoryd.sqlite")),
+        *(("pipe", name) for name in ("baselines", "logs")),
+    ],
 )
-@pytest.mark.parametrize("kind", ["gone", "file", "link", "pipe"])
 def test_looking_at_a_broken_home_and_repairing_it_raise_nothing(
     home: Home, clock: FakeClock, name: str, kind: str
 ) -> None:
