@@ -19,6 +19,7 @@ from memoryd.jobs.retry import (
     UNAVAILABLE_MAX_SECONDS,
     doubling,
 )
+from memoryd.memory import seams
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import (
     ProviderError,
@@ -130,7 +131,9 @@ class Calls:
         if isinstance(error, ProviderLimited):
             lifts = error.until_ms or now + LIMITED_WAIT_MS
         detail = safe_detail(error.message)
+        seams.before("breaker.tripped")
         until = self.ledger.breakers.trip(self.provider.name, error.code, detail, lifts)
+        seams.reach("breaker.tripped")
         times = job.snoozes if job else 0
         own = doubling(UNAVAILABLE_FIRST_SECONDS, UNAVAILABLE_MAX_SECONDS, times)
         return max(until, now + own * 1000) + 1
@@ -141,10 +144,14 @@ class Calls:
         What was sent and brought no answer keeps its reservation, since nobody says what it took;
         only where nothing can have been spent it costs nothing.
         """
+        seams.before("call.reserved")
         booked = self._book(request, backfill)
+        seams.reach("call.reserved")
         spent, paid = booked.tokens, booked.cost
         try:
+            seams.before("call.answered")
             reply = self.provider.complete(request)
+            seams.reach("call.answered")
             spent = reply.input_tokens + reply.output_tokens
             paid = price(self.settings, reply.input_tokens, reply.output_tokens)
         except ProviderError as error:
@@ -152,6 +159,7 @@ class Calls:
                 spent = paid = 0
             raise
         finally:
+            seams.before("call.settled")
             self.ledger.budget.settle(
                 self.provider.name,
                 booked.tokens,
@@ -161,12 +169,15 @@ class Calls:
                 paid=paid,
                 backfill=backfill,
             )
+            seams.reach("call.settled")
         return reply
 
     def _close(self, probed: Breaker | None) -> None:
         """The provider answers: where a breaker was open, everybody may ask again."""
         if probed is not None:
+            seams.before("breaker.resumed")
             self.ledger.breakers.answered(probed)
+            seams.reach("breaker.resumed")
 
     def _pass_breaker(self) -> Breaker | None:
         """The open breaker that this call is the probe of, if any. Raises ``Snooze`` if not so."""

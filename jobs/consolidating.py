@@ -62,6 +62,7 @@ def consolidate(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
             place.ledger.complete(job, "consolidation.switched-off")
             return
         take_in_edits(place, [store.key])
+        seams.before("store.read")
         material, found = propose(place, store, job, lambda: keeper.seconds_left(job))
         seams.reach("store.read")
         plan = _plan(job, place, material, found)
@@ -153,6 +154,7 @@ def _apply(job: Job, place: Workplace, store: Store, plan: Plan) -> None:
         spans=place.ledger.records.spans,
         wait_seconds=WRITER_WAIT_SECONDS,
     )
+    seams.before("snapshot.moved")
     _move_tag(Baseline(store), plan.snapshot, applied.commits.get(store.key))
     seams.reach("snapshot.moved")
     place.ledger.finish_plan(

@@ -19,6 +19,7 @@ from memoryd.jobs.envelope import path_is_secret, session_is_secret
 from memoryd.jobs.gates import all_off
 from memoryd.jobs.job import is_keepable
 from memoryd.jobs.ledger import Ledger
+from memoryd.memory import seams
 from memoryd.memory.config import Config
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
@@ -132,7 +133,9 @@ def _gone(known: Mapping[str, Known], there: set[str]) -> list[str]:
 
 def _write(ledger: Ledger, batch: list[Seen], done: Discovered) -> None:
     if batch:
+        seams.before("sessions.found")
         ledger.archive.saw(batch)
+        seams.reach("sessions.found")
         done.written += len(batch)
         batch.clear()
 

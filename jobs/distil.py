@@ -71,6 +71,7 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     places = ExcludedPlaces(resolver, place.config)
     attempt = _Attempt(job, place, keeper, resolver, cwd, places)
     _settle(attempt)
+    seams.before("session.ingested")
     outcome = _ingest(attempt, rollout)
     attempt.resolver.remember()
     _credit(attempt)
@@ -83,7 +84,9 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         otherwise = "nothing.new" if said_before else "nothing.said"
         _complete(attempt, _outcome(attempt, otherwise))
         return
+    seams.before("gates.asked")
     refusal = _refusal(attempt)
+    seams.reach("gates.asked")
     if refusal is not None:
         _refuse(attempt, refusal)
         return
@@ -173,10 +176,13 @@ def _credit(attempt: _Attempt) -> None:
     """Credit what the assistant cited; what a crash repeats of it changes nothing."""
     job, place = attempt.job, attempt.place
     while found := place.history.citations(job.agent, job.session, CITATIONS):
+        seams.before("citations.credited")
         for each in found:
             place.ledger.usage.credit(job.agent, job.session, each.notes, at_ms=each.at_ms)
         seams.reach("citations.credited")
+        seams.before("citations.settled")
         place.history.settle_citations(job.agent, job.session, found[-1].number)
+        seams.reach("citations.settled")
 
 
 def _transcript(attempt: _Attempt, rollout: Rollout | None) -> Path:
@@ -321,6 +327,7 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     first, last = ledger.cursor(job.agent, job.session) + 1, chunks[-1][-1]
     ledger.begin_slice(job, first, last.seq, last.project)
     take_in_edits(attempt.place, {message.project for chunk in chunks for message in chunk})
+    seams.before("slice.read")
     read = read_slice(job, attempt.place, chunks, lambda: attempt.keeper.seconds_left(job))
     seams.reach("slice.read")
     ledger.record_plan(job, read.plan, read.candidates)
@@ -385,7 +392,9 @@ def _remember_projects(attempt: _Attempt, plan: Plan) -> None:
         for message in found:
             attempt.resolver.resolve(message.cwd or attempt.cwd)
         after = found[-1].seq if found else known.last
+    seams.before("project.recorded")
     attempt.resolver.remember(each.store for each in plan.operations)
+    seams.reach("project.recorded")
 
 
 def _outcome(attempt: _Attempt, otherwise: str) -> str:

@@ -92,11 +92,14 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
         some = waiting[first : first + BATCH]
         # Transcripts are looked at before the write lock is taken.
         asked, unreadable = _read(some, find)
+        seams.before("envelope.inserted")
         made, refused = _insert(ledger, asked)
         seams.reach("envelope.inserted")
         for each in asked:
             if each.path not in refused:
+                seams.before("envelope.removed")
                 each.path.unlink(missing_ok=True)
+                seams.reach("envelope.removed")
         for path in (*unreadable, *refused):
             _set_aside(path)
         created += made

@@ -209,7 +209,7 @@ class Ledger:
             "max_failures": properties.max_failures,
             "now": now,
         }
-        with self.db.writing(durable=True):
+        with self._enqueuing():
             # An extract may be throttled and leave the words: only what reads to the end counts.
             ended = 0 if kind == "extract" else cutoff
             excluded = self._see_rollout(
@@ -268,7 +268,7 @@ class Ledger:
             "max_failures": properties.max_failures,
             "now": now,
         }
-        with self.db.writing(durable=True):
+        with self._enqueuing():
             if self._won(sql.INSERT, **values):
                 return Enqueued(new_job(values), True)
             return Enqueued(self.records.by_key(str(values["idempotency_key"])), False)
@@ -305,7 +305,7 @@ class Ledger:
             "now": now,
         }
         key = str(values["idempotency_key"])
-        with self.db.writing(durable=True):
+        with self._enqueuing():
             if self.archive.made_today() >= per_day or not self._won(
                 sql.MAKE_BACKFILL, agent=row.agent, session=row.session, fingerprint=row.fingerprint
             ):
@@ -319,6 +319,14 @@ class Ledger:
                 self.archive.count_made()
             self._won(sql.REOPEN_BACKFILL, key=key, cutoff=cutoff, now=now)
             return self.records.by_key(key)
+
+    @contextmanager
+    def _enqueuing(self) -> Iterator[None]:
+        """The transaction of a request: what is promised in it is on disk when it ends."""
+        seams.before("job.enqueued")
+        with self.db.writing(durable=True):
+            yield
+        seams.reach("job.enqueued")
 
     def _see_rollout(
         self,
@@ -386,6 +394,7 @@ class Ledger:
             return None
         text, asked = (sql.CLAIM_THIS, which) if which else (sql.CLAIM, {"room": room})
         while True:
+            seams.before("job.claimed")
             try:
                 with self.db.writing():
                     # Read here, with the write lock held: a lease given while this process waited
@@ -396,6 +405,7 @@ class Ledger:
             except sqlite3.IntegrityError:
                 # The unique index on running serial keys: another process was faster.
                 return None
+            seams.reach("job.claimed")
             if job is not None or expired < RESCUE_BATCH:
                 return job
             # Those whose leases ran out, and that nobody returned yet, hold the others back.
@@ -433,8 +443,10 @@ class Ledger:
         which = {"all": int(everything), "batch": RESCUE_BATCH}
         rescued = 0
         while self.db.rows(sql.EXPIRED, **self._times(), **which):
+            seams.before("job.rescued")
             with self.db.writing():
                 seen, returned = self._rescue(self._times(), everything=everything)
+            seams.reach("job.rescued")
             rescued += returned
             if seen < RESCUE_BATCH or not returned:
                 break
@@ -498,6 +510,7 @@ class Ledger:
     def snooze(self, job: Job, until_ms: int, reason: str, detail: str = "") -> None:
         """Put the job off until ``until_ms``, a day at most, at no cost. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
+        seams.before("job.snoozed")
         with self._fenced(
             sql.SNOOZE,
             job,
@@ -508,6 +521,7 @@ class Ledger:
             now=now,
         ):
             self._end_attempt(job, "snoozed", reason, now)
+        seams.reach("job.snoozed")
 
     def wake(self, *reasons: str) -> int:
         """What the snoozed jobs with these reasons waited for has come: how many run now."""
@@ -537,12 +551,15 @@ class Ledger:
         Raises ``LeaseLost``.
         """
         now = self.clock.now_ms()
+        seams.before("job.released")
         with self._fenced(sql.RELEASE, job, waits=True, now=now):
             self._end_attempt(job, "released", "", now)
+        seams.reach("job.released")
 
     def fail(self, job: Job, code: str, detail: str, *, base_seconds: int = 15) -> str:
         """Count a failure; the job's new status (pending or failed). Raises ``LeaseLost``."""
         now = self.clock.now_ms()
+        seams.before("job.failed")
         decision = retry.after_failure(job, now, self._rng, base_seconds)
         with self._fenced(
             sql.FAIL,
@@ -556,11 +573,13 @@ class Ledger:
             now=now,
         ):
             self._end_attempt(job, "failed", code, now)
+        seams.reach("job.failed")
         return decision.status
 
     def complete(self, job: Job, outcome: str) -> None:
         """End the job without moving the cursor. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
+        seams.before("job.completed")
         with self._fenced(sql.COMPLETE, job, outcome=check_code(outcome), now=now):
             whose = {"agent": job.agent, "session": job.session}
             if outcome == "transcript.gone":
@@ -569,9 +588,11 @@ class Ledger:
             if job.kind == "backfill" and outcome not in _LEFT:
                 self.db.change(sql.UNMAKE if outcome == "transcript.gone" else sql.MINED, **whose)
             self._end_attempt(job, "completed", outcome, now)
+        seams.reach("job.completed")
 
     def throttle(self, job: Job) -> None:
         """Count a throttled extract in the session's row and drop the job. Raises ``LeaseLost``."""
+        seams.before("job.throttled")
         with self._fenced(sql.FORGET, job):
             self.db.change("delete from attempt_log where job_id = :id", id=job.id)
             self.db.change(
@@ -580,6 +601,7 @@ class Ledger:
                 agent=job.agent,
                 session=job.session,
             )
+        seams.reach("job.throttled")
 
     @contextmanager
     def _fenced(
@@ -613,6 +635,7 @@ class Ledger:
         what bounds them. Not fenced: an attempt that lost its lease has spent the call all the
         same.
         """
+        seams.before("call.counted")
         with self.db.writing():
             self.db.change(
                 "update attempt_log set calls = calls + 1, input_tokens = input_tokens + :input,"
@@ -625,6 +648,7 @@ class Ledger:
             )
             if job.kind == "extract":
                 self.db.change(sql.COUNT_EXTRACT, id=job.id, agent=job.agent, session=job.session)
+        seams.reach("call.counted")
 
     # -- slices ----------------------------------------------------------------------------------
 
@@ -640,8 +664,10 @@ class Ledger:
     def begin_slice(self, job: Job, first: int, last: int, project: str | None) -> None:
         """Note which messages are being read. Raises ``LeaseLost``."""
         now = self.clock.now_ms()
+        seams.before("slice.begun")
         with self._fenced(sql.BEGIN_SLICE, job, first=first, last=last, project=project, now=now):
             pass
+        seams.reach("slice.begun")
 
     def standing_plan(self, job: Job) -> Plan | None:
         """The plan recorded for the job's serial key, whichever job left it."""
@@ -659,6 +685,7 @@ class Ledger:
         now = self.clock.now_ms()
         part = plan.scope
         fence = {"id": job.id, "attempt": job.attempt}
+        seams.before("plan.recorded")
         with self.db.writing(durable=True):
             held = self.db.rows(sql.HELD, **fence)
             begins = plan.slice is None or self.cursor(part.agent, part.session) == part.first - 1
@@ -696,6 +723,7 @@ class Ledger:
         """
         now = self.clock.now_ms()
         ending = sql.COMPLETE if outcome is not None else sql.PROGRESS
+        seams.before("cursor.advanced")
         with self._fenced(ending, job, now=now, outcome=outcome and check_code(outcome)):
             self._move_cursor(part, now)
             self.db.change(
@@ -721,6 +749,7 @@ class Ledger:
         matches, and then nothing is recorded.
         """
         now = self.clock.now_ms()
+        seams.before("plan.finished")
         with self._fenced(sql.PROGRESS, job, now=now):
             self.db.change(
                 "delete from plan where serial_key = :serial_key and job_id = :planned",
@@ -737,10 +766,12 @@ class Ledger:
         The next one is due counted from when this one began. Raises ``LeaseLost``.
         """
         now = self.clock.now_ms()
+        seams.before("job.completed")
         with self._fenced(sql.COMPLETE, job, outcome=check_code(outcome), now=now):
             began = job.started_at or now
             self.consolidations.ran(job.project or "", began, outcome, empty=empty)
             self._end_attempt(job, "completed", outcome, now)
+        seams.reach("job.completed")
 
     def _move_cursor(self, part: SliceRange, now: int) -> None:
         moved = self._won(

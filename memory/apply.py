@@ -222,10 +222,13 @@ def _apply_to(store: Store, given: _Given) -> Commit:
         for each in begun:
             each.unlink(missing_ok=True)
         trailers = _trailers(plan, work, forgotten, _in_no_note(work))
+        seams.before("store.committed")
         made = baseline.commit(work.left, plan.subject or _subject(work), trailers, now_ms=now_ms)
         heads.saved(work.left)
     seams.reach("store.committed")
+    seams.before("written.forgotten")
     written.forget()
+    seams.reach("written.forgotten")
     return Commit(made, "memoryd", now_ms, "", tuple(trailers))
 
 

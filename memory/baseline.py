@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoryd.memory import branch, changes, trees
+from memoryd.memory import branch, changes, seams, trees
 from memoryd.memory.branch import BRANCH
 from memoryd.memory.clock import SystemClock
 from memoryd.memory.commit_index import commit_index
@@ -187,6 +187,7 @@ class Baseline:
     def _create(self) -> None:
         """Make the repository under another name, then give it its own: it is whole or absent."""
         final = self.store.git_dir
+        seams.before("baseline.made")
         fresh = final.with_name(f"{final.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         git = Git(final.parent, {"GIT_DIR": str(fresh)})
@@ -203,6 +204,7 @@ class Baseline:
             write_atomic(fresh / name, (fresh / name).read_bytes())
         fresh.rename(final)
         sync_directory(final.parent)
+        seams.reach("baseline.made")
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -393,16 +395,22 @@ class Baseline:
         at_ms = SystemClock().now_ms() if now_ms is None else now_ms
         text = message(subject, trailers)
         with self.repository.scratch() as scratch:
+            seams.before("objects.written")
             blobs = write_blobs(self.repository, scratch, files)
             for _ in range(_SWAPS):
                 old = self.head()
                 tree = write_trees(self.repository, scratch, old, blobs)
+                seams.reach("objects.written")
                 parent = ("-p", old) if old else ()
                 who = identity(author, now_ms)
+                seams.before("commit.made")
                 made = self.git.line("commit-tree", tree, *parent, given=text, env=who)
+                seams.reach("commit.made")
                 index = self.repository.index_with(scratch, tree, blobs)
                 if branch.move(self.store, self.git, made, old or NOTHING, at_ms):
+                    seams.before("index.moved")
                     index.replace(self.store.git_dir / "index")
+                    seams.reach("index.moved")
                     return made
         raise BaselineError(
             f"the branch of {self.store.key} keeps moving", hint="try again when it is quiet"

@@ -12,6 +12,7 @@ import re
 import shlex
 from pathlib import Path
 
+from memoryd.memory import seams
 from memoryd.memory.errors import BaselineLocked, BaselineUnusable, StoreDetached, StoreError
 from memoryd.memory.files import full_disk, is_full, read_or_none
 from memoryd.memory.gitprogram import Git, locked, what_to_do
@@ -81,9 +82,11 @@ def move(store: Store, git: Git, new: str, old: str, now_ms: int) -> bool:
     A lock of a dead git is removed. Raises ``BaselineLocked`` for any other, and what
     ``Git.failure`` says.
     """
+    seams.before("branch.moved")
     for again in (True, False):
         done = git.run("update-ref", BRANCH, new, old)
         if done.status == 0:
+            seams.reach("branch.moved")
             return True
         if "but expected" in done.err or "already exists" in done.err:
             return False

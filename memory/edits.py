@@ -96,13 +96,15 @@ def commit_person_edits(
             files |= _tombstones(baseline, found, forgotten, spans, now_ms)
         ours = _unfinished(baseline, found, files) if baseline.head() else {}
         made = None
+        if ours or files:
+            seams.before("edits.committed")
         if ours:
             subject = f"Save {', '.join(list(ours)[:3])}"
             made = baseline.commit(ours, subject, author="memoryd", now_ms=now_ms)
             files = {path: data for path, data in files.items() if path not in ours}
         made = commit_theirs(baseline, files, now_ms) if files else made
         if made:
-            seams.reach("store.committed")
+            seams.reach("edits.committed")
             store.refresh_index()
     return EditsOutcome(
         made,

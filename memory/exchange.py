@@ -16,6 +16,8 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from memoryd.memory import seams
+
 _AT_FDCWD = -100
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}
@@ -58,10 +60,12 @@ def take_away(path: Path, still: Still) -> bool:
     if not still(path):
         return False
     aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
+    seams.before("file.set-aside")
     try:
         path.rename(aside)
     except FileNotFoundError:
         return False
+    seams.reach("file.set-aside")
     if still(aside):
         aside.unlink()
         return True

@@ -9,6 +9,7 @@ import re
 import secrets
 from pathlib import Path
 
+from memoryd.memory import seams
 from memoryd.memory.errors import DiskFull
 from memoryd.memory.exchange import Still, put_in_place
 
@@ -93,13 +94,18 @@ def write_atomic(
     """
     temporary = path.with_name(temporary_name(path.name))
     try:
+        seams.before("file.begun")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        seams.reach("file.begun")
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             if mode != FILE_MODE:
                 os.fchmod(file.fileno(), mode)
+            seams.before("file.synced")
             os.fsync(file.fileno())
+        seams.reach("file.synced")
+        seams.before("file.placed")
         if still is None:
             temporary.replace(path)
         elif not put_in_place(temporary, path, still):
@@ -108,6 +114,7 @@ def write_atomic(
     except BaseException:  # passed on: no half-written file stays
         temporary.unlink(missing_ok=True)
         raise
+    seams.reach("file.placed")
     sync_directory(path.parent)
     return True
 

@@ -388,6 +388,7 @@ def _is_left_by(work: Work, at: int, current: bytes | None, head: bytes | None) 
 def _write(work: Work, path: str, current: bytes | None, data: bytes | None) -> bool:
     """Put ``data`` in the place of ``current``; False when the file changed meanwhile."""
     found = _digest(current)
+    seams.before("store.replaced")
     if data is not None:
         is_new = found is None and work.is_new(path)
         note = partial(work.written.note, path) if is_new else lambda: None

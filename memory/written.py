@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memoryd.memory import seams
 from memoryd.memory.errors import StoreError
 from memoryd.memory.files import (
     FILE_MODE,
@@ -58,6 +59,7 @@ class Written:
         if path in self.paths:
             return
         place = self._place
+        seams.before("written.noted")
         try:
             is_new = not place.exists()
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -73,6 +75,7 @@ class Written:
         except OSError as error:
             raise _failed(place, error) from error
         self.paths.add(path)
+        seams.reach("written.noted")
 
     def take_up(self, operations: Iterable[Operation]) -> list[Path]:
         """Find what a process that died had not put in place yet: that was not written.

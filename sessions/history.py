@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from memoryd.memory.clock import Clock
-from memoryd.memory.seams import reach
+from memoryd.memory.seams import before, reach
 from memoryd.sessions import schema
 from memoryd.sessions.database import Database
 from memoryd.sessions.index import Index
@@ -110,6 +110,7 @@ class History:
         Copies found are counted in the batch's tally, which is stored with it.
         """
         guard = None if expected is None else (expected.position, expected.reading)
+        before("messages.committed")
         with self._database.transaction() as cursor:
             row = cursor.execute(schema.PROGRESS, (agent, session)).fetchone()
             if guard != (None if row is None else (row[1], row[2])):
