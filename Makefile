@@ -3,7 +3,7 @@
 VENV ?= .venv
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-model test-systemd check clean
+.PHONY: help demo test test-model test-systemd matrix soak check clean
 
 help: ## Say what can be made here
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -19,6 +19,12 @@ test-systemd: $(INSTALLED) ## Try the service under a real systemd, in namespace
 
 test-model: $(VENV)/.model ## Run the test against a small real model (the first time it is built: half an hour)
 	@$(VENV)/bin/pytest -n 0 -s -m model tests/model
+
+matrix: $(INSTALLED) ## Stop every kind of job at every point, each time it gets there
+	@MEMORYD_MATRIX=all $(VENV)/bin/pytest tests/crash/test_matrix.py
+
+soak: $(INSTALLED) ## Kill, pause and starve it for MINUTES (10); SEED repeats the blows of another run
+	@cd tests/crash && "$(abspath $(VENV))/bin/python" -m soak "$(or $(MINUTES),10)" $(SEED)
 
 check: $(INSTALLED) ## Check format, lint, types and the architecture
 	@$(VENV)/bin/ruff format --check .

@@ -141,13 +141,16 @@ class Baseline:
             ) from error
 
     def _mend(self) -> None:
-        """Put right what is ours and derived: the ``.git`` file and the attributes."""
+        """Put right what is ours and derived: the ``.git`` file, the attributes, and the index
+        where a commit died before it followed."""
         if self.is_unlinked():
             write_atomic(self.store.root / ".git", self.link_text().encode())
         attributes = self.store.git_dir / "info" / "attributes"
         if branch.read(attributes, self.store) != _ATTRIBUTES:
             make_directory(attributes.parent)
             write_atomic(attributes, _ATTRIBUTES)
+        if self.repository.stale_scratch():
+            self.repository.rebuild_index(self.head())
 
     def is_unlinked(self) -> bool:
         """Whether the history is there, and the store's folder has no file that leads to it."""

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 from memoryd.memory import seams
@@ -73,8 +74,12 @@ def make_database_file(path: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file) from None
 
 
-#: The names under which ``write_atomic`` writes.
-_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp", re.DOTALL)
+#: The names under which ``write_atomic`` writes, and the hook its envelopes (``cli/hook.py``).
+_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp|\.\d+-\d+-[0-9a-f]{8}\.json\.tmp", re.DOTALL)
+
+
+def _never() -> bool:
+    return False
 
 
 def temporary_name(name: str) -> str:
@@ -83,14 +88,19 @@ def temporary_name(name: str) -> str:
 
 
 def write_atomic(
-    path: Path, data: bytes, *, still: Still | None = None, mode: int = FILE_MODE
+    path: Path,
+    data: bytes,
+    *,
+    still: Still | None = None,
+    keep: Callable[[], bool] = _never,
+    mode: int = FILE_MODE,
 ) -> bool:
     """Replace ``path`` by ``data`` (mode 0600): readers see the old bytes or the new, never half.
 
     ``mode`` is for files that are not ours and keep what they had. ``still`` is asked of the file
     that is replaced, when the new bytes are on disk under another name: False leaves that file, and
     False comes back. Raises ``OSError``; then the old file still stands and no temporary file is
-    left.
+    left, unless ``keep()`` says by then that ``leftovers`` is to find it.
     """
     temporary = path.with_name(temporary_name(path.name))
     try:
@@ -112,7 +122,8 @@ def write_atomic(
             temporary.unlink()
             return False
     except BaseException:  # passed on: no half-written file stays
-        temporary.unlink(missing_ok=True)
+        if not keep():
+            temporary.unlink(missing_ok=True)
         raise
     seams.reach("file.placed")
     sync_directory(path.parent)

@@ -107,10 +107,17 @@ class Repository:
             if shared.name != current.rpartition("/")[2]:
                 shared.unlink(missing_ok=True)
 
+    def stale_scratch(self) -> list[Path]:
+        """The scratch folders of commits that died, perhaps between the branch and the index.
+
+        The caller holds the writer lock and has none of its own.
+        """
+        return [*self.store.git_dir.glob("scratch-*")]
+
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder in the repository for one commit; those that a crash left are removed."""
-        for stale in self.store.git_dir.glob("scratch-*"):
+        for stale in self.stale_scratch():
             shutil.rmtree(stale, ignore_errors=True)
         scratch = self.store.git_dir / f"scratch-{secrets.token_hex(6)}"
         try:

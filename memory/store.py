@@ -155,6 +155,10 @@ class Store:
             found += [f"{folder}/{name}" for name in self._names(folder) if _is_note_name(name)]
         return sorted(found)
 
+    def places(self) -> list[Path]:
+        """The folders that files of memory are in, there or not: the root first."""
+        return [self.root, *(self.root / folder for folder in _FOLDERS)]
+
     def paths_named(self, name: str) -> list[str]:
         """Where a file of this name is, in any folder of notes."""
         every = (f"{folder}/{name}" for folder in _FOLDERS)
@@ -165,7 +169,7 @@ class Store:
 
         The same again means that nothing was written, moved or committed in between.
         """
-        places = [self.root, *(self.root / folder for folder in _FOLDERS)]
+        places = self.places()
         refs = (self.git_dir / name for name in ("HEAD", "packed-refs", "refs/heads/main"))
         return frozenset(
             (str(path), seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
@@ -200,19 +204,22 @@ class Store:
         data: bytes,
         *,
         found: str | None,
-        note: Callable[[], object] = lambda: None,
+        note: Callable[[], object] | None = None,
     ) -> bool:
         """Put ``data`` at ``path`` if the file still has the sha256 ``found`` (None: no file).
 
         False when it changed meanwhile; then nothing was done. ``note`` is called right before the
         file gets its name: from then on until it has it, a temporary file is there that
-        ``files.leftovers`` finds. Raises ``StoreError`` as ``read`` does, and for data too large to
-        be read back. The caller holds the writer lock.
+        ``files.leftovers`` finds, also when what comes between raises. Raises ``StoreError`` as
+        ``read`` does, and for data too large to be read back. The caller holds the writer lock.
         """
+        noted = False
 
         def still(place: Path) -> bool:
+            nonlocal noted
             same = _is_still(path, found, place)
-            if same:
+            if same and note is not None:
+                noted = True
                 note()
             return same
 
@@ -221,7 +228,7 @@ class Store:
         full = self._safe(path)
         try:
             make_directory(full.parent)
-            return write_atomic(full, data, still=still)
+            return write_atomic(full, data, still=still, keep=lambda: noted)
         except OSError as error:
             raise _failed(path, error) from error
 

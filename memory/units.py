@@ -391,7 +391,7 @@ def _write(work: Work, path: str, current: bytes | None, data: bytes | None) -> 
     seams.before("store.replaced")
     if data is not None:
         is_new = found is None and work.is_new(path)
-        note = partial(work.written.note, path) if is_new else lambda: None
+        note = partial(work.written.note, path) if is_new else None
         written = work.store.replace(path, data, found=found, note=note)
     else:
         written = found is not None and work.store.remove(path, found=found)

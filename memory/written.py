@@ -27,6 +27,7 @@ from memoryd.memory.files import (
     is_full,
     leftovers,
     read_or_none,
+    sha256,
     sync_directory,
     write_atomic,
 )
@@ -80,18 +81,18 @@ class Written:
     def take_up(self, operations: Iterable[Operation]) -> list[Path]:
         """Find what a process that died had not put in place yet: that was not written.
 
-        The temporary files of it come back, to be removed once the files are in place. One that
-        holds anything else than ``operations`` leave is not ours to remove. Raises ``StoreError``.
+        The temporary files of it come back, to be removed once the files are in place, and those
+        of what ``operations`` remove, set aside a moment before. One that holds anything else than
+        they leave or found is not ours to remove. Raises ``StoreError``.
         """
         found: list[Path] = []
         for each in operations:
-            whole = (each.content or "").encode()
             place = self.store.root / each.path
             try:
-                begun = [left for left in leftovers(place) if whole.startswith(left.read_bytes())]
+                begun = [left for left in leftovers(place) if _is_of(each, left.read_bytes())]
             except OSError as error:
                 raise _failed(place, error) from error
-            if begun and not os.path.lexists(place):
+            if begun and each.content is not None and not os.path.lexists(place):
                 self.paths.discard(each.path)
             found += begun
         return found
@@ -123,6 +124,18 @@ class Written:
             raise _failed(self._place, error) from error
         parts = (line.partition("\t") for line in data.decode("utf-8", "replace").split("\n"))
         return [(owner, path) for owner, tab, path in parts if tab]
+
+
+def any_written(store: Store) -> bool:
+    """Whether a plan stands half applied in the store. Raises ``StoreError``."""
+    return bool(Written(store, "")._lines())
+
+
+def _is_of(operation: Operation, data: bytes) -> bool:
+    """Whether ``data`` is what the operation writes, as far as it came, or what it takes away."""
+    if operation.content is None:
+        return sha256(data) == operation.before
+    return operation.content.encode().startswith(data)
 
 
 def _failed(place: Path, error: OSError) -> StoreError:

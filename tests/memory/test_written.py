@@ -298,3 +298,56 @@ def test_a_note_is_noted_when_its_bytes_are_on_disk_and_before_it_has_its_name(
     apply_plan(home, plan(operation(NEW, "New words")), clock=clock)
 
     assert seen[0] == ([note_bytes(NEW, "New words")], False)
+
+
+@pytest.mark.parametrize("point", ["written.noted", "file.synced"])
+def test_a_fault_between_the_line_and_the_file_costs_no_fact(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """A full disk may refuse the name: that is no person who took the file away."""
+    store = make_store(home)
+    made = replace(plan(operation(NEW, "New words")), at_ms=clock.now_ms())
+
+    crashed(home, made, clock, monkeypatch, 1, point)
+    applied = apply_plan(home, made, clock=clock)
+
+    assert applied.changed == ()
+    assert store.read(NEW) is not None
+    assert leftovers(store.root / NEW) == []
+
+
+def test_what_a_process_set_aside_when_it_died_goes_with_the_plan(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A note that is to go is under another name for a moment; it is no file of memory there."""
+    store = make_store(home)
+    write_bytes(store, GONE, OLD)
+    Baseline(store).commit([GONE], "Remember", now_ms=clock.now_ms())
+    made = supersede(clock)
+    crashed(home, made, clock, monkeypatch, 2)
+    (store.root / GONE).rename(store.root / "user" / ".old.md.0123456789ab.tmp")
+
+    applied = apply_plan(home, made, clock=clock)
+
+    assert applied.changed == ()
+    assert leftovers(store.root / GONE) == []
+    assert Baseline(store).changed_paths() == []
+
+
+def test_a_fault_while_a_note_is_set_aside_puts_it_back(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left under a name that nobody looks for."""
+    store = make_store(home)
+    write_bytes(store, GONE, OLD)
+
+    def hook(reached: str) -> None:
+        if reached == "file.set-aside":
+            raise Crash
+
+    monkeypatch.setattr(seams, "hook", hook)
+    with pytest.raises(Crash):
+        store.remove(GONE, found=sha256(OLD))
+
+    assert store.read(GONE) == OLD
+    assert leftovers(store.root / GONE) == []
