@@ -21,6 +21,11 @@ from typing import Any
 _WATCH = """
 create table watched_cursor (at real, agent text, session text, was integer, became integer);
 create table watched_plan (at real, agent text, session text, first integer, last integer);
+create table watched_attempt (at real, job text, attempt integer);
+create trigger watched_attempt_made after insert on attempt_log begin
+    insert into watched_attempt values
+        ((julianday('now') - 2440587.5) * 86400.0, new.job_id, new.attempt);
+end;
 create trigger watched_cursor_made after insert on cursor begin
     insert into watched_cursor values
         ((julianday('now') - 2440587.5) * 86400.0, new.agent, new.session, 0, new.seq);
@@ -189,7 +194,10 @@ def _cursors(looked: Looked) -> None:
 
 
 def _model(looked: Looked) -> None:
-    """No slice was planned twice, and nothing of one was asked about once its plan stood."""
+    """No slice was planned twice, and no attempt that began once a plan stood asked about it.
+
+    One that has lost its lease and does not know yet may: it stood still, or its clock did.
+    """
     plans = looked.rows("select at, agent, session, first, last from watched_plan")
     slices = Counter((each[2], each[3]) for each in plans if each[3])
     twice = [each for each, times in slices.items() if times > 1]
@@ -200,15 +208,20 @@ def _model(looked: Looked) -> None:
     ).fetchall()
     asked: dict[str, list[tuple[int, float]]] = {}
     where = {message: (session, seq) for message, session, seq in said}
+    began = {
+        (job, attempt): at
+        for at, job, attempt in looked.rows("select at, job, attempt from watched_attempt")
+    }
     for call in looked.calls:
+        since = began.get((call["job"], call["attempt"]), call["at"])
         for message in call["messages"]:
             session, seq = where.get(message, ("", 0))
-            asked.setdefault(session, []).append((seq, call["at"]))
+            asked.setdefault(session, []).append((seq, since))
     for at, _, session, first, last in plans:
         late = [
             seq
-            for seq, called in asked.get(session, ())
-            if first <= seq <= last and called > at + _TICK_SECONDS
+            for seq, since in asked.get(session, ())
+            if first <= seq <= last and since > at + _TICK_SECONDS
         ]
         looked.say(not late, f"{session}: {late} were asked about again after their plan")
 

@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from memoryd.memory.providers.base import Reply, Request
 
 _SAID = re.compile(r"I prefer (\w+) over (\w+)\.")
@@ -60,8 +62,11 @@ class Scripted:
 
     def _count(self, request: Request) -> int:
         """Add the call's line; how many there are with it."""
+        about = structlog.contextvars.get_contextvars()  # what the worker has in its log lines
         line = {
             "at": time.time(),
+            "job": about.get("job"),
+            "attempt": about.get("attempt"),
             "purpose": request.purpose,
             "messages": [each.id for each in request.messages],
         }

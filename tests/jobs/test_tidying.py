@@ -8,18 +8,22 @@ from pathlib import Path
 from world import World
 
 from memoryd.jobs.tidying import LEFT_MS, tidy
+from memoryd.memory.baseline import Baseline
 from memoryd.memory.testing import FakeClock
+from memoryd.memory.written import Written
 
 
 def test_what_a_killed_writer_left_goes_once_nobody_can_be_writing_it(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    """Beside the home's files and the projects'; younger ones and a person's files stay."""
+    """In the inbox, beside the home's files and the projects'; younger and a person's stay."""
     world = World(tmp_path, clock)
     project = world.home.projects / "p"
     project.mkdir()
     names = (".project.json.0123456789ab.tmp", ".mine.tmp", "project.json")
     files = [folder / name for folder in (project, world.home.root) for name in names]
+    world.home.inbox.mkdir(exist_ok=True)
+    files.append(world.home.inbox / ".1767603600000000000-4711-0a1b2c3d.json.tmp")
     for path in files:
         path.write_text("{")
     at = (clock.now_ms() - LEFT_MS) / 1000
@@ -35,3 +39,25 @@ def test_what_a_killed_writer_left_goes_once_nobody_can_be_writing_it(
     age(60)
     tidy(world.place)
     assert [path.name for path in files if path.exists()] == [*names[1:], *names[1:]]
+
+
+def test_a_store_is_tidied_too_but_not_while_a_plan_stands_half_applied(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """What lies beside a file that a plan writes says how far that came."""
+    world = World(tmp_path, clock)
+    store = world.store()
+    Baseline(store).ensure()
+    left = store.root / "user" / ".tabs.md.0123456789ab.tmp"
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("half")
+    os.utime(left, ((clock.now_ms() - LEFT_MS) / 1000 - 60,) * 2)
+    written = Written(store, "a plan")
+    written.note("user/tabs.md")
+
+    tidy(world.place)
+    assert left.exists()
+
+    written.forget()
+    tidy(world.place)
+    assert not left.exists()

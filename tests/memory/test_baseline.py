@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from store_builders import git, make_store, note_bytes, write_bytes, write_note
 
-from memoryd.memory import gitprogram
+from memoryd.memory import gitprogram, seams
 from memoryd.memory.baseline import Baseline, blob_id
 from memoryd.memory.errors import BaselineError
 from memoryd.memory.gitprogram import Git
@@ -42,6 +43,29 @@ def test_git_in_the_store_sees_a_clean_tree_after_a_commit(home: Home) -> None:
     assert git(store, "status", "--porcelain") == ""
     assert git(store, "log", "--format=%s") == "Without b\nStart"
     assert (store.root / ".git").read_text().startswith("gitdir: ../")
+
+
+def test_a_commit_that_died_before_the_index_followed_is_made_good(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next look at the store finds its scratch folder, and `git status` is clean again."""
+    store = make_store(home, a="One", b="Two")
+    write_note(store, "user/b.md", "Three")
+
+    def die(reached: str) -> None:
+        if reached == "branch.moved":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(seams, "hook", die)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)  # nor did it clean up
+        Baseline(store).commit(["user/b.md"], "Change b")
+    assert git(store, "status", "--porcelain") != ""
+
+    Baseline(store).ensure()
+
+    assert git(store, "status", "--porcelain") == ""
+    assert list(store.git_dir.glob("scratch-*")) == []
 
 
 def test_a_moved_home_keeps_its_history(home: Home, tmp_path: Path) -> None:

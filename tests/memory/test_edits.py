@@ -191,7 +191,7 @@ def test_a_whole_store_that_is_gone_is_held(home: Home, clock: FakeClock) -> Non
         look(store, clock)
 
 
-@pytest.mark.parametrize("point", ["store.replaced", "store.committed"])
+@pytest.mark.parametrize("point", ["store.replaced", "edits.committed"])
 def test_a_crash_while_forgetting_ends_the_same(
     home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:

@@ -110,7 +110,11 @@ def _tell(places: Places, done: Counter[str]) -> None:
     say(f"did: {_counted(done)}")
     jobs = look(places, "select kind, status, count(*) from job group by 1, 2 order by 1, 2")
     say("jobs: " + ", ".join(f"{kind} {status} {count}" for kind, status, count in jobs))
-    endings = look(places, "select ending, count(*) from attempt_log group by 1 order by 1")
+    endings = look(
+        places,
+        "select ending || iif(ending in ('failed', 'snoozed'), ' ' || detail, ''), count(*)"
+        " from attempt_log group by 1 order by 1",
+    )
     say("attempts: " + ", ".join(f"{ending} {count}" for ending, count in endings))
     throttled = "(select coalesce(sum(throttled), 0) from rollout)"
     total = look(places, f"select count(*) + {throttled} from job")

@@ -21,14 +21,14 @@ from soak.clock import SteppedClock
 from soak.places import LEASE_SECONDS, Places
 from soak.processes import daemon, fork, some_trap, worker
 
-WORKERS = 4
+WORKERS = 5
 #: How long a pause lasts, so that the lease is over for certain.
 PAUSE_SECONDS = LEASE_SECONDS + 0.7
 #: Mean seconds between two blows of each kind.
 _EVERY = {
-    "kill a worker": 2.0,
-    "kill the daemon": 5.0,
-    "pause": 4.0,
+    "kill a worker": 1.0,
+    "kill the daemon": 9.0,
+    "pause": 8.0,
     "step the clock": 3.0,
     "lock a store": 12.0,
     "lock the ledger": 30.0,
@@ -119,6 +119,8 @@ class Chaos:
         return due
 
     def _kill_a_worker(self) -> None:
+        if self._paused and self._rng.random() < 0.9:
+            return  # who crashed runs alone: nothing goes on until those that stand still lost
         working = [pid for pid in self._owners() if pid in self._workers]
         if choice := working or sorted(self._workers):
             _send(self._rng.choice(choice), signal.SIGKILL)
@@ -131,10 +133,10 @@ class Chaos:
         """Stop every process that works at this moment until its lease is over."""
         ours = {*self._workers, self._daemon} - self._paused.keys()
         working = [pid for pid in self._owners() if pid in ours]
-        for pid in working:
+        for pid in working if len(working) > 1 else ():
             _send(pid, signal.SIGSTOP)
             self._paused[pid] = time.monotonic() + PAUSE_SECONDS
-        if not working:
+        if len(working) < 2:
             self._next["pause"] = 0.0  # at the next look then
 
     def _step_the_clock(self) -> None:

@@ -84,12 +84,12 @@ class People:
 
     def _end_one(self) -> None:
         kinds = {
-            self._plain: 55,
-            self._fact: 22,
-            self._two_slices: 3,
-            self._extract: 8,
-            self._port: 4,
-            self._old: 7,
+            self._plain: 68,
+            self._fact: 12,
+            self._two_slices: 2,
+            self._extract: 6,
+            self._port: 3,
+            self._old: 8,
             self._consolidation: 1,
         }
         self._rng.choices(list(kinds), list(kinds.values()))[0]()
