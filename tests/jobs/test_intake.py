@@ -284,8 +284,8 @@ def test_a_crash_between_row_and_unlink_makes_no_second_job(
     drop(world)
 
     def die(point: str) -> None:
-        assert point == "envelope.inserted"
-        raise Stopped(point)
+        if point == "envelope.inserted":
+            raise Stopped(point)
 
     with monkeypatch.context() as patched, pytest.raises(Stopped):
         patched.setattr(seams, "hook", die)

@@ -20,7 +20,9 @@ from memoryd.memory.errors import (
     BaselineLocked,
     BaselineUnusable,
     DiskFull,
+    HistoryError,
     LeaseLost,
+    LedgerError,
     StoreBusy,
     StoreDetached,
     StoreError,
@@ -70,6 +72,8 @@ def enqueue(world: World, session: str = "s1") -> Job:
         (BaselineLocked("another git is at work"), "baseline.locked", 15_000),
         (BaselineUnusable("git is not installed"), "baseline.unusable", 15_000),
         (DiskFull("no space left"), "disk.full", 15_000),
+        (HistoryError("database is locked"), "history.unusable", 15_000),
+        (LedgerError("database is locked"), "ledger.unusable", 15_000),
         (OSError(errno.ENOSPC, "No space left on device"), "disk.full", 15_000),
     ],
 )
