@@ -155,7 +155,8 @@ def _apply(job: Job, place: Workplace, store: Store, plan: Plan) -> None:
         wait_seconds=WRITER_WAIT_SECONDS,
     )
     seams.before("snapshot.moved")
-    _move_tag(Baseline(store), plan.snapshot, applied.commits.get(store.key))
+    made, now_ms = applied.commits.get(store.key), place.clock.now_ms()
+    _move_tag(Baseline(store), plan.snapshot, made, now_ms)
     seams.reach("snapshot.moved")
     place.ledger.finish_plan(
         job,
@@ -166,7 +167,7 @@ def _apply(job: Job, place: Workplace, store: Store, plan: Plan) -> None:
     )
 
 
-def _move_tag(baseline: Baseline, snapshot: str, made: str | None) -> None:
+def _move_tag(baseline: Baseline, snapshot: str, made: str | None, now_ms: int) -> None:
     """To the new commit when nothing else was committed since the snapshot, else to the snapshot.
 
     What was committed meanwhile is then in the next diff.
@@ -176,7 +177,7 @@ def _move_tag(baseline: Baseline, snapshot: str, made: str | None) -> None:
     target = made if made and baseline.parent(made) == snapshot else snapshot
     found = baseline.snapshot()
     if found != target:
-        baseline.move_snapshot(target, found=found)
+        baseline.move_snapshot(target, found=found, now_ms=now_ms)
 
 
 def _done(job: Job, place: Workplace) -> str:

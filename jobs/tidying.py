@@ -30,9 +30,9 @@ def tidy(place: Workplace) -> None:
 
 
 def _clear(place: Workplace) -> int:
-    """Those beside the home's own files, in the inbox, beside the projects' and in their stores."""
+    """Those beside the home's own files, beside the projects' and in their stores."""
     home, before_ms = place.home, place.clock.now_ms() - LEFT_MS
-    folders = (home.root, home.backups, home.inbox, *home.projects.glob("*/"))
+    folders = (home.root, home.backups, *home.projects.glob("*/"))
     cleared = sum(_clear_folder(folder, before_ms) for folder in folders)
     return cleared + sum(_clear_store(store, before_ms) for store in Store.all(home))
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.memory import branch, changes, seams, trees
-from memoryd.memory.branch import BRANCH
+from memoryd.memory.branch import BRANCH, SNAPSHOT_TAG
 from memoryd.memory.clock import SystemClock
 from memoryd.memory.commit_index import commit_index
 from memoryd.memory.commits import FORMAT, Author, Commit, identity, message, parse_commit, trailer
@@ -37,9 +37,6 @@ from memoryd.memory.store import TOMBSTONES, Store
 from memoryd.memory.trouble import Trouble, find_trouble
 
 __all__ = ["BRANCH", "SNAPSHOT_TAG", "Author", "Baseline", "Commit", "blob_id"]
-
-#: Marks what consolidation has seen.
-SNAPSHOT_TAG = "refs/tags/consolidation-baseline"
 
 #: Loose objects in one of 256 folders: some 2,000 in all.
 _LOOSE_SAMPLE = 8
@@ -410,7 +407,9 @@ class Baseline:
                 made = self.git.line("commit-tree", tree, *parent, given=text, env=who)
                 seams.reach("commit.made")
                 index = self.repository.index_with(scratch, tree, blobs)
+                seams.before("branch.moved")
                 if branch.move(self.store, self.git, made, old or NOTHING, at_ms):
+                    seams.reach("branch.moved")
                     seams.before("index.moved")
                     index.replace(self.store.git_dir / "index")
                     seams.reach("index.moved")
@@ -435,15 +434,17 @@ class Baseline:
             return None
         return self.git.line("rev-parse", "--verify", f"{done.line}^{{commit}}")
 
-    def move_snapshot(self, commit: str, *, found: str | None) -> None:
-        """Put the tag on ``commit`` if it is still on ``found``. Raises ``BaselineError`` else."""
-        done = self.git.run("update-ref", SNAPSHOT_TAG, commit, found or NOTHING)
-        if "but expected" in done.err or "already exists" in done.err:
+    def move_snapshot(self, commit: str, *, found: str | None, now_ms: int | None = None) -> None:
+        """Put the tag on ``commit`` if it is still on ``found``. Raises ``BaselineError`` else.
+
+        ``now_ms`` (default: now) tells a lock at work from one that a dead git left.
+        """
+        at_ms = SystemClock().now_ms() if now_ms is None else now_ms
+        old = found or NOTHING
+        if not branch.move(self.store, self.git, commit, old, at_ms, ref=SNAPSHOT_TAG):
             raise BaselineError(
                 f"the tag of {self.store.key} was moved meanwhile", hint="look at it again"
             )
-        if done.status != 0:
-            raise self.git.failure("update-ref", done)
 
     def diff(self, since: str, until: str, *paths: str) -> bytes:
         """The unified diff of the files of memory between two commits, all or these."""

@@ -12,7 +12,6 @@ import re
 import shlex
 from pathlib import Path
 
-from memoryd.memory import seams
 from memoryd.memory.errors import BaselineLocked, BaselineUnusable, StoreDetached, StoreError
 from memoryd.memory.files import full_disk, is_full, read_or_none
 from memoryd.memory.gitprogram import Git, locked, what_to_do
@@ -20,11 +19,14 @@ from memoryd.memory.store import Store
 
 BRANCH = "refs/heads/main"
 
+#: Marks what consolidation has seen.
+SNAPSHOT_TAG = "refs/tags/consolidation-baseline"
+
 #: A lock on a ref is held for the length of one rename. One this old was left by a git that died.
 STALE_LOCK_MS = 600_000
 
-#: What a commit must move. (A lock on the index stops nothing of ours.)
-_REF_LOCKS = ("HEAD.lock", f"{BRANCH}.lock", "packed-refs.lock")
+#: What stops a ref of ours from moving. (A lock on the index stops nothing of ours.)
+_REF_LOCKS = ("HEAD.lock", f"{BRANCH}.lock", f"{SNAPSHOT_TAG}.lock", "packed-refs.lock")
 _ID = re.compile(rb"[0-9a-f]{40}\n?")
 _HEAD = re.compile(r"(?:ref: *)?(refs/[^\s]+|[0-9a-f]{40})\s*")
 
@@ -76,17 +78,15 @@ def stale_locks(store: Store, now_ms: int) -> list[Path]:
     return [path for name in _REF_LOCKS if _is_stale(path := store.git_dir / name, now_ms)]
 
 
-def move(store: Store, git: Git, new: str, old: str, now_ms: int) -> bool:
-    """Put the branch on ``new`` if it is still on ``old`` (40 zeros: nowhere); False when not.
+def move(store: Store, git: Git, new: str, old: str, now_ms: int, *, ref: str = BRANCH) -> bool:
+    """Put ``ref`` on ``new`` if it is still on ``old`` (40 zeros: nowhere); False when not.
 
     A lock of a dead git is removed. Raises ``BaselineLocked`` for any other, and what
     ``Git.failure`` says.
     """
-    seams.before("branch.moved")
     for again in (True, False):
-        done = git.run("update-ref", BRANCH, new, old)
+        done = git.run("update-ref", ref, new, old)
         if done.status == 0:
-            seams.reach("branch.moved")
             return True
         if "but expected" in done.err or "already exists" in done.err:
             return False

@@ -74,17 +74,17 @@ def make_database_file(path: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file) from None
 
 
-#: The names under which ``write_atomic`` writes, and the hook its envelopes (``cli/hook.py``).
-_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp|\.\d+-\d+-[0-9a-f]{8}\.json\.tmp", re.DOTALL)
-
-
-def _never() -> bool:
-    return False
+#: The names under which ``write_atomic`` writes.
+_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
 
 def temporary_name(name: str) -> str:
     """A name for what is to be ``name`` when it is whole; ``old_leftovers`` knows it again."""
     return f".{name[:40]}.{secrets.token_hex(6)}.tmp"
+
+
+def _never() -> bool:
+    return False
 
 
 def write_atomic(

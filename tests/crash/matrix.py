@@ -21,11 +21,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import invariants
 from invariants import Expected
+from power import Disk
 from scripted import Scripted
 
 sys.path.append(str(Path(__file__).parent.parent / "jobs"))
@@ -88,30 +90,35 @@ class SharedClock:
 class Trap:
     """Where a run is to end: at a point, the so-manieth time it is reached.
 
-    ``how``: ``killed`` right after it; something ``raised`` right before it and, once that was
-    tried again, right after it; or only ``before``, or only ``after``.
+    ``how``: ``killed`` right after it, or the power ``cut``; something ``raised`` right before it
+    and, once that was tried again, right after it; or only ``before``, or only ``after``.
     """
 
     point: str
     time: int
-    how: Literal["killed", "raised", "before", "after"]
+    how: Literal["killed", "cut", "raised", "before", "after"]
 
     def __str__(self) -> str:
         return f"{self.how} {self.point} #{self.time}"
 
     @property
-    def killed(self) -> bool:
+    def kills(self) -> bool:
         """Whether the process dies of it."""
-        return self.how == "killed"
+        return self.how in ("killed", "cut")
 
-    def set(self) -> None:
+    def set(self, disk: Disk | None) -> None:
         """Have this process fall into it."""
-        if self.killed:
-            seams.hook = self._falling(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        if self.kills:
+            seams.hook = self._falling(partial(self._kill, disk))
         if self.how in ("raised", "before"):
             seams.prior = self._falling(self._raise)
         if self.how in ("raised", "after"):
             seams.hook = self._falling(self._raise)
+
+    def _kill(self, disk: Disk | None) -> None:
+        if disk is not None and self.how == "cut":
+            disk.cut()
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def _raise(self) -> None:
         raise Injected(str(self))
@@ -155,15 +162,19 @@ class Case:
     """The world of one kind of job. ``expected`` is what must be there in the end.
 
     ``troubled``: the provider is away, then the process is told to leave, then the answers are bad;
-    and a part of the session is said in a project that has no store yet.
+    and a part of the session is said in a project that has no store yet. ``disk`` is what the world
+    is on where its power is to be cut.
     """
 
-    def __init__(self, kind: str, folder: Path, *, troubled: bool = False) -> None:
+    def __init__(
+        self, kind: str, folder: Path, *, troubled: bool = False, disk: Disk | None = None
+    ) -> None:
         self.kind = kind
         self.troubled = troubled
-        self.folder = folder / "world"
+        self.disk = disk
+        self.folder = (disk.place if disk else folder) / "world"
         self.template = folder / "template"
-        self.calls = self.folder / "calls"
+        self.calls = folder / "calls"
         self.clock = SharedClock()
         self.began = self.clock.monotonic()
         read = ("Prefers rye over wheat.", "The port of staging is 9443.")
@@ -192,7 +203,10 @@ class Case:
         """The world as it was made, and its time."""
         shutil.rmtree(self.folder)
         shutil.copytree(self.template, self.folder, symlinks=True)
+        self.calls.unlink(missing_ok=True)
         self.clock.set(self.began)
+        if self.disk is not None:
+            self.disk.sync()
 
     def world(self) -> World:
         """The world, opened by this process."""
@@ -316,16 +330,18 @@ class Case:
     def fall_into(self, trap: Trap, *, fsck: bool = False) -> list[str]:
         """Run into the trap, go on as what comes after would, and say what does not hold then."""
         self.put_back()
-        if trap.killed:
+        if trap.kills:
             if in_child(lambda: self._trapped(trap)) is not None:
                 return ["it was never killed"]
+            if self.disk is not None and trap.how == "cut":
+                self.disk.restore()
             told = in_child(lambda: self._go_on(fsck))
         else:
             told = in_child(lambda: (self._trapped(trap) and "") or self._go_on(fsck))
         return [] if not told else told.splitlines()
 
     def _trapped(self, trap: Trap) -> None:
-        trap.set()
+        trap.set(self.disk)
         self.work()
 
     def _go_on(self, fsck: bool) -> str:

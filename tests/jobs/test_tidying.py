@@ -16,14 +16,12 @@ from memoryd.memory.written import Written
 def test_what_a_killed_writer_left_goes_once_nobody_can_be_writing_it(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    """In the inbox, beside the home's files and the projects'; younger and a person's stay."""
+    """Beside the home's files and the projects'; younger ones and a person's files stay."""
     world = World(tmp_path, clock)
     project = world.home.projects / "p"
     project.mkdir()
     names = (".project.json.0123456789ab.tmp", ".mine.tmp", "project.json")
     files = [folder / name for folder in (project, world.home.root) for name in names]
-    world.home.inbox.mkdir(exist_ok=True)
-    files.append(world.home.inbox / ".1767603600000000000-4711-0a1b2c3d.json.tmp")
     for path in files:
         path.write_text("{")
     at = (clock.now_ms() - LEFT_MS) / 1000

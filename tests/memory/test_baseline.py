@@ -12,7 +12,7 @@ from store_builders import git, make_store, note_bytes, write_bytes, write_note
 
 from memoryd.memory import gitprogram, seams
 from memoryd.memory.baseline import Baseline, blob_id
-from memoryd.memory.errors import BaselineError
+from memoryd.memory.errors import BaselineError, BaselineLocked
 from memoryd.memory.gitprogram import Git
 from memoryd.memory.home import Home
 from memoryd.memory.store import Store
@@ -163,6 +163,22 @@ def test_a_lock_on_the_branch_is_an_error_with_what_to_do(home: Home) -> None:
     Baseline(store).commit([], "Free")
     assert [made.subject for made in Baseline(store).log()] == ["Free", "Start"]
     assert not list(store.git_dir.glob("scratch-*"))
+
+
+def test_a_lock_that_a_power_cut_left_on_the_tag_goes_with_its_age(home: Home) -> None:
+    """Else no consolidation of the store would ever end again."""
+    store = make_store(home, a="One")
+    baseline = Baseline(store)
+    lock = store.git_dir / "refs/tags/consolidation-baseline.lock"
+    lock.touch()
+    made_ms = lock.stat().st_mtime_ns // 1_000_000
+    head = baseline.head() or ""
+
+    with pytest.raises(BaselineLocked):
+        baseline.move_snapshot(head, found=None, now_ms=made_ms + 1000)
+    baseline.move_snapshot(head, found=None, now_ms=made_ms + 11 * 60_000)
+
+    assert baseline.snapshot() == head
 
 
 def test_a_damaged_index_is_made_anew(home: Home) -> None:

@@ -197,8 +197,11 @@ class Chaos:
         return sorted({int(owner.partition("-")[0]) for (owner,) in rows if owner})
 
     def open_jobs(self) -> int:
-        """How many jobs are not over."""
-        text = "select count(*) from job where status in ('pending', 'running')"
+        """How many jobs are being worked or could be."""
+        text = (
+            "select count(*) from job where status = 'running'"
+            f" or (status = 'pending' and run_at <= {self.clock.now_ms()})"
+        )
         rows = look(self.places, text)
         return int(rows[0][0]) if rows else 10**6
 
