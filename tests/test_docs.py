@@ -39,7 +39,8 @@ def _codes_in(path: Path) -> set[str]:
         id(argument)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and getattr(node.func, "attr", "") in {"reach", "info", "warning", "error", "exception"}
+        and getattr(node.func, "attr", "")
+        in {"before", "reach", "info", "warning", "error", "exception"}
         for argument in node.args
     }
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import shutil
 import signal
 import sqlite3
@@ -24,6 +25,8 @@ from soak.processes import daemon, fork, some_trap, worker
 WORKERS = 5
 #: How long a pause lasts, so that the lease is over for certain.
 PAUSE_SECONDS = LEASE_SECONDS + 0.7
+#: How many of the daemons are programs from their beginning, which takes a second of a processor.
+_WHOLE = 0.15
 #: Mean seconds between two blows of each kind.
 _EVERY = {
     "kill a worker": 1.0,
@@ -61,7 +64,8 @@ class Chaos:
         """Bury who died, start who is missing, wake whose pause is over, end what had its time."""
         self._bury()
         if not self._daemon:
-            self._daemon = fork(self.places, lambda: daemon(self.places))
+            whole = self._rng.random() < _WHOLE
+            self._daemon = fork(self.places, lambda: daemon(self.places, whole=whole))
             self.done["daemons"] += 1
         while len(self._workers) < WORKERS:
             trap = some_trap(self._rng)
@@ -224,11 +228,11 @@ def _send(pid: int, number: int) -> None:
 def _hold_store(path: Path, seconds: float) -> None:
     with FileLock(path) as lock:
         if lock.acquire(2.0):
-            time.sleep(seconds)
+            select.select([], [], [], seconds)
 
 
 def _hold_ledger(path: Path, seconds: float) -> None:
     with closing(sqlite3.connect(path, timeout=2.0, isolation_level=None)) as database:
         database.execute("begin exclusive")
-        time.sleep(seconds)
+        select.select([], [], [], seconds)
         database.execute("rollback")

@@ -56,10 +56,14 @@ def fork(places: Places, run: Callable[[], None]) -> int:
         os._exit(status)
 
 
-def daemon(places: Places) -> None:
-    """The daemon itself, with the scripted model and the stepped clock."""
+def daemon(places: Places, *, whole: bool) -> None:
+    """The daemon, with the scripted model and the stepped clock; ``whole``: as its own program."""
     from memoryd.daemon.lifecycle import Daemon
 
+    if whole:
+        os.chdir(Path(__file__).parent.parent)
+        program = [sys.executable, "-m", "soak.served", str(places.root)]
+        os.execve(sys.executable, program, dict(places.environ))
     prepare(places)
     Daemon(places.home, places.environ, SteppedClock(places.clock)).run()
 

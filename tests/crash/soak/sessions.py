@@ -84,7 +84,8 @@ class People:
 
     def _end_one(self) -> None:
         kinds = {
-            self._plain: 68,
+            self._plain: 40,
+            self._silent: 28,
             self._fact: 12,
             self._two_slices: 2,
             self._extract: 6,
@@ -96,6 +97,10 @@ class People:
 
     def _plain(self) -> None:
         self._finalize(self._session("Please go on.", "And then the next one."))
+
+    def _silent(self) -> None:
+        """One in which no person said anything."""
+        self._finalize(self._session(wants=()))
 
     def _fact(self) -> None:
         said, statement = self._preference()
@@ -152,8 +157,9 @@ class People:
         project = self.places.project(int(path.stem[2:]) % PROJECTS)
         before = len(path.read_bytes().splitlines()) if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
-            for text in said:
-                for role, words in (("user", text), ("assistant", "Fine.")):
+            for text in said or ("",):
+                spoken = [("user", text), ("assistant", "Fine.")]
+                for role, words in spoken if text else spoken[1:]:
                     before += 1
                     line = {
                         "type": role,
