@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
-from matrix import Case, Trap, warm
+from matrix import Case, Trap, in_child, warm
 from power import Disk, NoDisk
 from test_matrix import ALL
 
+from memoryd.cli import hook
+from memoryd.jobs.ledger import Ledger
 from memoryd.memory import seams
+from memoryd.memory.testing import FakeClock
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +26,38 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
         pytest.skip(f"no disk whose power can be cut: {error}")
     yield made
     made.remove()
+
+
+@pytest.mark.slow
+def test_what_enqueue_and_the_hook_answered_for_is_there(disk: Disk) -> None:
+    """The promise is given when they return: the row and the envelope outlive the power."""
+    home = disk.place / "promised"
+    home.mkdir()
+    path = home / "memoryd.sqlite"
+    Ledger(path, "home", FakeClock()).open().close()
+    disk.sync()
+
+    def promise() -> None:
+        ledger = Ledger(path, "home", FakeClock()).open()
+        asked = {"cutoff": 1, "transcript": "/t", "cwd": "/c", "trigger": "cli"}
+        ledger.enqueue("finalize", "codex", "s-1", **asked)
+        disk.cut()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def tell() -> None:
+        hook.write(str(home), {"version": 1})
+        disk.cut()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(tell) is None
+    disk.restore()
+    assert [each.read_bytes() for each in (home / "inbox").iterdir()] == [b'{"version":1}\n']
+    assert in_child(promise) is None
+    disk.restore()
+
+    ledger = Ledger(path, "home", FakeClock()).open()
+    assert [job.session for job in ledger.records.jobs()] == ["s-1"]
+    ledger.close()
 
 
 @pytest.mark.slow

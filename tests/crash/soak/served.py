@@ -10,11 +10,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent))
 
+from memoryd.daemon import lifecycle
 from soak.clock import SteppedClock
 from soak.places import Places
 from soak.processes import prepare
-
-from memoryd.daemon import lifecycle
 
 
 def main() -> None:
