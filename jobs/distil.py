@@ -288,8 +288,7 @@ def _refuse(attempt: _Attempt, refusal: Refusal) -> None:
         logger().info("extract.waits", reason=refusal.code)
         return
     while refusal.leaves == "passed over" and (messages := _waiting(attempt)):
-        first = ledger.cursor(job.agent, job.session) + 1
-        ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
+        _pass_over(attempt, messages[-1].seq)
     _complete(attempt, refusal.code)
 
 
@@ -318,8 +317,7 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     attempt.keeper.new_slice(job)
     shown = [_as_merged(attempt, each) for each in messages if _is_open(attempt, each)]
     if not shown:
-        first = ledger.cursor(job.agent, job.session) + 1
-        ledger.advance(job, SliceRange(job.agent, job.session, first, messages[-1].seq))
+        _pass_over(attempt, messages[-1].seq)
         return
     attempt.place.calls.look()
     project = attempt.resolver.resolve(attempt.cwd).key
@@ -330,10 +328,19 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     seams.before("slice.read")
     read = read_slice(job, attempt.place, chunks, lambda: attempt.keeper.seconds_left(job))
     seams.reach("slice.read")
+    attempt.place.history.sync()
     ledger.record_plan(job, read.plan, read.candidates)
     _apply(attempt, read.plan)
     if read.stopped is not None:
         raise read.stopped
+
+
+def _pass_over(attempt: _Attempt, last: int) -> None:
+    """Move the cursor past ``last`` without a look at what was said up to there."""
+    job, place = attempt.job, attempt.place
+    place.history.sync()
+    first = place.ledger.cursor(job.agent, job.session) + 1
+    place.ledger.advance(job, SliceRange(job.agent, job.session, first, last))
 
 
 def _as_merged(attempt: _Attempt, message: StoredMessage) -> StoredMessage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +94,30 @@ class Database:
         """Close this thread's connection; harmless when there is none."""
         if self._peewee is not None and not self._peewee.is_closed():
             self._peewee.close()
+
+    def sync(self) -> None:
+        """Have every commit so far on the disk. Raises ``HistoryError``.
+
+        Commits go to the log, which SQLite itself syncs before it copies it into the file
+        (sqlite.org/wal.html). No lock of SQLite's is on the log, so that closing it drops none.
+        """
+        try:
+            descriptor = os.open(f"{self.path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return  # all of it was copied
+        except OSError as error:
+            raise self._unsynced(error) from error
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise self._unsynced(error) from error
+        finally:
+            os.close(descriptor)
+
+    def _unsynced(self, error: OSError) -> HistoryError:
+        return HistoryError(
+            f"the session history {self.path} cannot be synced: {error.strerror}", hint=_LOOK
+        )
 
     def renew(self) -> bool:
         """Open what is under the path now, where that is another file or none; whether it was.

@@ -10,8 +10,8 @@ never given twice, so that a cursor elsewhere can point into a session for ever.
 | two ingest one session at once   | the later transaction finds the position moved, changes   |
 |                                  | nothing, and its reader goes on from the new position     |
 | a transcript was rewritten       | it is read again from 0; what is known is only met again  |
-| the power fails after a commit   | the last commits may be gone; reading the same bytes gives |
-|                                  | the same messages the same ``seq``                        |
+| the power fails after a commit   | what a cursor passed was synced before; the rest may be   |
+|                                  | gone, and the same bytes give the same ``seq`` again      |
 """
 
 from __future__ import annotations
@@ -148,6 +148,13 @@ class History:
             *(msgspec.json.encode(state).decode(), active, active, now_ms),
         )
         cursor.execute(schema.MOVE, (*values, session_id))
+
+    def sync(self) -> None:
+        """Have all that was recorded outlive a power cut; called before a cursor is to pass it.
+
+        Else the messages would be numbered anew, after the cursor, and read again.
+        """
+        self._database.sync()
 
     def messages(
         self, agent: str, session: str, after_seq: int, limit: int, *, cutoff: int | None = None

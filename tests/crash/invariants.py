@@ -182,11 +182,16 @@ def _cursors(looked: Looked) -> None:
         )
         moves[agent, session] = became
     for each in looked.expected:
-        said = looked.history.execute(
-            "select max(message.seq) from message join session on session.id = message.session_id"
+        first, said, count = looked.history.execute(
+            "select min(message.seq), max(message.seq), count(*) from message"
+            " join session on session.id = message.session_id"
             " where session.agent = ? and session.session = ?",
             (each.agent, each.session),
-        ).fetchone()[0]
+        ).fetchone()
+        looked.say(
+            not count or (first, said) == (1, count),
+            f"{each.session}: {count} messages are numbered from {first} to {said}",
+        )
         if each.read and each.statements:
             read = moves.get((each.agent, each.session), 0)
             looked.say(said, f"nothing of {each.session} was ingested")

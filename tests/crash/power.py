@@ -12,6 +12,7 @@ import os
 import shutil
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 _SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32)
@@ -26,16 +27,19 @@ class NoDisk(Exception):
 class Disk:
     """One such disk, mounted at ``place``. Raises ``NoDisk``."""
 
-    def __init__(self, folder: Path) -> None:
-        self.place = folder / "disk"
-        self._image = folder / "image"
+    def __init__(self) -> None:
         if os.geteuid() or shutil.which("mkfs.ext4") is None:
             raise NoDisk("it takes root and mkfs.ext4")
+        # Not where pytest removes old folders: one that is mounted cannot be.
+        folder = Path(tempfile.mkdtemp(prefix="memoryd-power-"))
+        self.place = folder / "disk"
+        self._image = folder / "image"
         self.place.mkdir(parents=True)
         self._image.touch()
         os.truncate(self._image, _SIZE)
         subprocess.run(["mkfs.ext4", "-q", str(self._image)], check=True)
         if not self._mount():
+            self.remove()
             raise NoDisk("no loop device can be mounted")
 
     def _mount(self) -> bool:
@@ -59,5 +63,6 @@ class Disk:
             raise NoDisk("it cannot be mounted again")
 
     def remove(self) -> None:
-        """Leave nothing of it."""
-        subprocess.run(["umount", str(self.place)], check=False, capture_output=True)
+        """Leave nothing of it, whoever still has a file open there."""
+        subprocess.run(["umount", "--lazy", str(self.place)], check=False, capture_output=True)
+        shutil.rmtree(self.place.parent, ignore_errors=True)

@@ -18,10 +18,10 @@ from memoryd.memory.testing import FakeClock
 
 
 @pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
+def disk() -> Iterator[Disk]:
     """A disk whose power can be cut, where one can be made."""
     try:
-        made = Disk(tmp_path_factory.mktemp("power"))
+        made = Disk()
     except NoDisk as error:
         pytest.skip(f"no disk whose power can be cut: {error}")
     yield made
@@ -66,14 +66,14 @@ def test_what_enqueue_and_the_hook_answered_for_is_there(disk: Disk) -> None:
 def test_what_was_synced_is_enough(
     disk: Disk, tmp_path_factory: pytest.TempPathFactory, kind: str
 ) -> None:
-    """Nothing is lost or doubled; the suite cuts at every fourth point, `make matrix` at each."""
+    """Nothing is lost or doubled; the suite cuts at every eighth point, `make matrix` at each."""
     warm()
     case = Case(kind, tmp_path_factory.mktemp(kind), disk=disk)
     after = case.reached()[1]
     reached = [point for point in seams.POINTS if after[point]]
     problems = {}
 
-    for point in reached if ALL else reached[::4]:
+    for point in reached if ALL else reached[::8]:
         trap = Trap(point, after[point], "cut")
         found = case.fall_into(trap, fsck=True)
         if found:
