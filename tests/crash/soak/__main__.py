@@ -6,6 +6,8 @@ whatever went wrong; the home is then kept for looking at. Exit code 1 when an i
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
 import select
@@ -116,10 +118,22 @@ def _tell(places: Places, done: Counter[str]) -> None:
         " from attempt_log group by 1 order by 1",
     )
     say("attempts: " + ", ".join(f"{ending} {count}" for ending, count in endings))
+    for fault, times in sorted(_unexpected(places).items()):
+        say(f"unexpected, {times} times: {fault}")
     throttled = "(select coalesce(sum(throttled), 0) from rollout)"
     total = look(places, f"select count(*) + {throttled} from job")
     again = look(places, "select count(*) from watched_retry")
     say(f"all jobs: {total[0][0]}, of them asked for again: {again[0][0]}")
+
+
+def _unexpected(places: Places) -> Counter[str]:
+    """What ended an attempt and has no code of its own, as the log has it."""
+    found: Counter[str] = Counter()
+    for line in places.log.read_text("utf-8", "replace").splitlines():
+        if '"attempt.error"' in line:
+            with contextlib.suppress(ValueError):  # two processes wrote at once
+                found[str(json.loads(line).get("exception", ""))[-300:]] += 1
+    return found
 
 
 def _counted(done: Counter[str]) -> str:

@@ -29,12 +29,12 @@ PAUSE_SECONDS = LEASE_SECONDS + 0.7
 _WHOLE = 0.15
 #: Mean seconds between two blows of each kind.
 _EVERY = {
-    "kill a worker": 1.0,
+    "kill a worker": 1.1,
     "kill the daemon": 9.0,
-    "pause": 8.0,
+    "pause": 11.0,
     "step the clock": 3.0,
     "lock a store": 12.0,
-    "lock the ledger": 30.0,
+    "lock the ledger": 40.0,
     "leave a lock of git": 8.0,
     "fill the disk": 25.0,
     "edit": 0.7,

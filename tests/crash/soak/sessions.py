@@ -84,13 +84,13 @@ class People:
 
     def _end_one(self) -> None:
         kinds = {
-            self._plain: 40,
-            self._silent: 28,
-            self._fact: 12,
+            self._plain: 30,
+            self._silent: 42,
+            self._fact: 9,
             self._two_slices: 2,
-            self._extract: 6,
+            self._extract: 5,
             self._port: 3,
-            self._old: 8,
+            self._old: 6,
             self._consolidation: 1,
         }
         self._rng.choices(list(kinds), list(kinds.values()))[0]()
