@@ -116,7 +116,8 @@ class Database:
 
     def _unsynced(self, error: OSError) -> HistoryError:
         return HistoryError(
-            f"the session history {self.path} cannot be synced: {error.strerror}", hint=_LOOK
+            f"the session history {self.path} cannot be synced: {error.strerror}",
+            hint="see that the disk has room and is sound; `memoryd doctor` looks it over",
         )
 
     def renew(self) -> bool:
