@@ -145,6 +145,16 @@ class Database:
         """Run one statement; how many rows it changed."""
         return int(self._execute(text, values).rowcount)
 
+    def to_the_end(self, text: str) -> None:
+        """Run one statement that works a step at a time and has no rows; outside a transaction.
+
+        ``execute`` would take its first step only. Raises ``LedgerError``.
+        """
+        try:
+            self._connected().executescript(text)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
     def _execute(self, text: str, values: dict[str, object]) -> sqlite3.Cursor:
         """Run one statement. Raises ``LedgerError`` for what is no broken constraint.
 

@@ -104,7 +104,9 @@ class Records:
         if not _ID_ENDING.fullmatch(identifier):
             return []
         rows = self.db.rows(
-            f"select {COLUMNS} from job where id like :ending limit 2",
+            # The ids alone are an index: of a million rows none is looked at.
+            f"select {COLUMNS} from job where id in"
+            " (select id from job where id like :ending limit 2)",
             ending="%" + identifier.lower(),
         )
         return [job_from_row(row) for row in rows]

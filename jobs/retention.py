@@ -12,6 +12,7 @@ much of it is free, little is left to write, and no job runs.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from memoryd.jobs import statements as sql
@@ -30,6 +31,14 @@ REWRITE_MOST_BYTES = 256 * MIB
 #: Later than any time a row can hold.
 NEVER_MS = 1 << 62
 _INCREMENTAL = 2
+
+
+#: Whether there is no time left.
+Enough = Callable[[], bool]
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -53,11 +62,14 @@ class Retention:
         rows = self._db.rows(sql.COUNT_PRUNED, **bounds) if bounds else []
         return {str(status): int(count) for status, count in rows}
 
-    def prune(self, which: Which) -> dict[str, int]:
-        """Delete these jobs and their attempts, the oldest first; how many of each status went."""
+    def prune(self, which: Which, enough: Enough = _never) -> dict[str, int]:
+        """Delete these jobs and their attempts, the oldest first; how many of each status went.
+
+        ``enough`` is asked before each batch: the next call goes on where it says so.
+        """
         gone: Counter[str] = Counter()
         bounds = self._bounds(which)
-        while bounds:
+        while bounds and not enough():
             with self._db.writing():
                 rows = self._db.rows(sql.PRUNE, **bounds, batch=BATCH)
                 for identifier, _, _ in rows:
@@ -82,11 +94,14 @@ class Retention:
 
     # -- the file --------------------------------------------------------------------------------
 
-    def shrink(self) -> int:
-        """Give free pages back to the disk; how many bytes smaller the file becomes."""
+    def shrink(self, enough: Enough = _never) -> int:
+        """Give free pages back to the disk; how many bytes smaller the file becomes.
+
+        ``enough`` is asked before each step.
+        """
         size, before = self._number("page_size"), self._number("page_count")
         if self._number("auto_vacuum") == _INCREMENTAL:
-            self._step_by_step(SPARE_BYTES // size)
+            self._step_by_step(SPARE_BYTES // size, enough)
         elif self._is_worth_writing_anew(size, before):
             self._db.rows(f"pragma auto_vacuum = {_INCREMENTAL}")
             self._db.rows("vacuum")
@@ -96,10 +111,10 @@ class Retention:
             self._db.rows("pragma wal_checkpoint(passive)")
         return max(given, 0)
 
-    def _step_by_step(self, spare: int) -> None:
+    def _step_by_step(self, spare: int, enough: Enough) -> None:
         free = self._number("freelist_count")
-        while free > spare:
-            self._db.rows(f"pragma incremental_vacuum({min(STEP_PAGES, free - spare)})")
+        while free > spare and not enough():
+            self._db.to_the_end(f"pragma incremental_vacuum({min(STEP_PAGES, free - spare)})")
             left = self._number("freelist_count")
             if left >= free:
                 return  # others make pages free as fast as this gives them back

@@ -166,6 +166,21 @@ def test_a_file_of_an_older_memoryd_is_written_anew_once(
     assert ledger.db.rows("pragma quick_check") == [("ok",)]
 
 
+def test_the_daily_work_leaves_to_another_day_what_would_take_long(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two batches, and between two steps of the file."""
+    monkeypatch.setattr(retention, "SPARE_BYTES", 0)
+    monkeypatch.setattr(retention, "STEP_PAGES", 5)
+    monkeypatch.setattr(retention, "BATCH", 100)
+    fill(ledger, 250)
+    left = iter([False, True, False, True])
+
+    assert ledger.retention.prune(Which(), lambda: next(left)) == {"completed": 100}
+    assert ledger.retention.shrink(lambda: next(left)) == 5 * 4096
+    assert ledger.retention.prune(Which()) == {"completed": 150}
+
+
 def test_little_that_is_free_is_left_alone(ledger: Ledger) -> None:
     """The file does not shrink and grow all day."""
     fill(ledger, 50)
