@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from processes import HOOK, PATIENCE_SECONDS, TABS, World
 
 from memoryd.daemon import lifecycle
+from memoryd.daemon.upgrade import EXIT_UPGRADED
 from memoryd.memory.errors import HomeLocked
 from memoryd.memory.home import Home
 from memoryd.memory.locks import FileLock
@@ -91,18 +91,37 @@ def test_a_winner_is_given_time_to_write_its_pid(
         lifecycle.lock_home(home)
 
 
+#: A daemon that finds itself upgraded once a file is there.
+UPGRADED = """
+import pathlib, sys
+from memoryd.daemon import lifecycle
+from memoryd.daemon.upgrade import EXIT_UPGRADED
+from memoryd.daemon.upgrade import Upgrades
+
+lifecycle.LOOK_SECONDS, upgraded = 0.05, pathlib.Path(sys.argv[1])
+Upgrades.due = lambda self: "99" if upgraded.exists() else None
+Upgrades.take = lambda self, version: True
+sys.argv = ["memoryd", "run"]
+from memoryd.cli.main import main
+main()
+"""
+
+
 @pytest.mark.slow
 def test_hooks_at_every_moment_of_a_daemon_lose_nothing(world: World) -> None:
-    """While it is stopped, starts, works, drains and has ended: each session is read once."""
+    """While it is stopped, starts, works, drains and ends for an upgrade, and has ended: each
+    session is read once."""
+    upgraded = world.root / "upgraded"
     agents = [fire(world, f"stopped-{n}") for n in range(3)]
-    daemon = world.start()
+    command = (sys.executable, "-c", UPGRADED, str(upgraded))
+    daemon = world.start(command, MEMORYD_SUPERVISOR="systemd")
     try:
         agents += [fire(world, f"starting-{n}") for n in range(3)]
         daemon.heard("READY=1")
         agents += [fire(world, f"working-{n}") for n in range(3)]
-        daemon.process.send_signal(signal.SIGTERM)
-        agents += [fire(world, f"draining-{n}") for n in range(3)]
-        assert daemon.ended() == 0
+        upgraded.touch()
+        agents += [fire(world, f"ending-{n}") for n in range(3)]
+        assert daemon.ended() == EXIT_UPGRADED
         agents += [fire(world, "ended")]
         assert [agent.wait(PATIENCE_SECONDS) for agent in agents] == [0] * 13
     finally:
