@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from builders import claim, enqueue, make_job, open_ledger
 
-from memoryd.jobs import records
+from memoryd.jobs.filters import Filter
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.errors import UsageError
 from memoryd.memory.testing import FakeClock
@@ -55,9 +55,11 @@ def test_an_ending_that_no_job_has_is_refused(ledger: Ledger, typed: str) -> Non
 @pytest.mark.parametrize("status", ["pending", "running", "failed", "cancelled"])
 def test_the_few_of_a_status_are_found_by_an_index(ledger: Ledger, status: str) -> None:
     """Not by going through a million others."""
-    text = f"explain query plan select * from job where {records._LISTED[status]} limit 20"
+    wanted = Filter(status=status)
+    clauses, _ = wanted.clauses()
+    asked = f"where {' and '.join(clauses)} order by {wanted.order()} limit 20"
 
-    steps = [str(row[3]) for row in ledger.db.rows(text, kind=None)]
+    steps = [row[3] for row in ledger.db.rows(f"explain query plan select * from job {asked}")]
 
     assert steps[0].startswith(("SEARCH job USING", "SCAN job USING INDEX job_")), steps
 
