@@ -24,6 +24,7 @@ _EARLIEST_MS = 1_735_689_600_000
 def modes(look: Look) -> Iterator[Finding]:
     """Permissions and owners that are not as was promised."""
     key = look.config.provider.api_key_file
+    yield from surroundings.folders(look.home)
     yield from surroundings.owners(look.home)
     yield from surroundings.modes(look.home, *([Path(key).expanduser()] if key else []))
 

@@ -130,6 +130,10 @@ def _modes(work: _Work) -> Iterator[str]:
 
 
 def _folders(work: _Work) -> Iterator[str]:
+    for path in work.home.misplaced():
+        aside = path.with_name(f"{path.name}.damaged-{work.clock.now_ms()}")
+        path.rename(aside)
+        yield f"{path} was no folder and is kept as {aside.name}"
     for name in FOLDERS:
         path = work.home.root / name
         if not path.exists():
@@ -210,8 +214,8 @@ def _copy(work: _Work) -> Iterator[str]:
 
 #: In the order in which one needs the other.
 _STEPS = (
-    Step("home.mode", _modes),
     Step("home.missing", _folders),
+    Step("home.mode", _modes),
     Step("home.leftover", _leftovers),
     Step("envelope.left", _half_envelopes),
     Step("home.moved", _place),

@@ -28,6 +28,8 @@ _DAMAGE = (
 #: What SQLite says where the disk, or the system's limits, refuse.
 _REFUSAL = ("is full", "disk I/O", "readonly", "unable to open")
 
+#: The smallest page: a shorter file holds none.
+_PAGE_BYTES = 512
 #: With less than this SQLite cannot even open a log.
 _ROOM_BYTES = 1 << 20
 
@@ -41,11 +43,13 @@ def out_of_place(path: Path) -> str:
         return f"{path} is a link that leads nowhere"
     for each in (path, *companions(path)):
         try:
-            mode = each.stat().st_mode if each == path else each.lstat().st_mode
+            found = each.stat() if each == path else each.lstat()
         except FileNotFoundError:
             continue
-        if not stat.S_ISREG(mode):
-            return f"{each} is {_named(mode)} where a file of a database should be"
+        if not stat.S_ISREG(found.st_mode):
+            return f"{each} is {_named(found.st_mode)} where a file of a database should be"
+        if each == path and 0 < found.st_size < _PAGE_BYTES:  # SQLite would begin anew over it
+            return f"{each} has {found.st_size} bytes: it is no database"
     return ""
 
 

@@ -55,6 +55,7 @@ class Home:
         try:
             for name in FOLDERS:
                 make_directory(self.root / name)
+            self._require_folders()
             if read_or_none(self.identity) is None:
                 self._restore_identity()
             self._keep_copy()
@@ -64,6 +65,18 @@ class Home:
                 hint="check who owns it and that the disk has room, or choose another with --home",
             ) from error
         return self.uuid()
+
+    def misplaced(self) -> list[Path]:
+        """What stands where a folder of the home should be, and is none."""
+        paths = [self.root / name for name in FOLDERS]
+        return [path for path in paths if os.path.lexists(path) and not path.is_dir()]
+
+    def _require_folders(self) -> None:
+        for path in self.misplaced():
+            raise HomeError(
+                f"{path} is no folder, and one of the home should be there",
+                hint="`memoryd doctor --fix` keeps it under another name and makes the folder",
+            )
 
     def require_own(self) -> None:
         """Raise ``HomeForeign`` where the home is another user's, root included.

@@ -5,6 +5,7 @@ Looking changes nothing. ``wrong_modes`` is what ``doctor --fix`` mends; the res
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
@@ -54,7 +55,7 @@ def wrong_modes(home: Home, *more: Path) -> Iterator[WrongMode]:
 def _wrong(path: Path, wanted: int) -> Iterator[WrongMode]:
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     is_ours = stat.S_ISDIR if wanted == DIRECTORY_MODE else stat.S_ISREG
     mode = stat.S_IMODE(found.st_mode)
@@ -81,18 +82,27 @@ def modes(home: Home, *more: Path) -> Iterator[Finding]:
 
 def owners(home: Home) -> Iterator[Finding]:
     """Folders and files that are another user's, as after ``sudo``."""
-    us = os.geteuid()
     paths = [home.root, *(home.root / name for name in FOLDERS)]
     paths += [home.ledger, home.session_history, home.config_file, home.identity, home.daemon_lock]
+    theirs: dict[int, list[Path]] = {}
     for path in paths:
-        try:
-            owner = path.lstat().st_uid
-        except FileNotFoundError:
-            continue
-        if owner != us:
-            what = f"{path} belongs to {user(owner)}, and memoryd runs as {user(us)}"
-            todo = f"as root: chown -R {user(us)} {home.root}; or run memoryd as {user(owner)}"
-            yield Finding("home.foreign", "problem", what, todo)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            theirs.setdefault(path.lstat().st_uid, []).append(path)
+    us = os.geteuid()
+    theirs.pop(us, None)
+    for owner, found in theirs.items():
+        more = f" and {len(found) - 1} more in the home" if len(found) > 1 else ""
+        what = f"{found[0]}{more}: the owner is {user(owner)}, and memoryd runs as {user(us)}"
+        todo = f"as root: chown -R {user(us)} {home.root}; or run memoryd as {user(owner)}"
+        yield Finding("home.foreign", "problem", what, todo)
+
+
+def folders(home: Home) -> Iterator[Finding]:
+    """What is no folder where one of the home should be."""
+    for path in home.misplaced():
+        what = f"{path} is no folder, and one of the home should be there"
+        todo = "`memoryd doctor --fix` keeps it under another name and makes the folder"
+        yield Finding("home.unusable", "problem", what, todo)
 
 
 def user(uid: int) -> str:

@@ -83,6 +83,7 @@ DAMAGES = {
     "cut to nothing": cut(0),
     "cut to half": cut(0.5),
     "cut within a page": lambda path: os.truncate(path, path.stat().st_size - 5000),
+    "cut to a few bytes": lambda path: os.truncate(path, 100),
     "no database": nonsense,
     "gone": Path.unlink,
     "a folder": folder,
