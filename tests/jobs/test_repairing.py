@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).parent.parent / "memory"))
 
 from store_builders import git, make_store
 
-from memoryd.jobs import repairing_stores
+from memoryd.jobs import database, repairing_stores
 from memoryd.jobs.backups import DAY_MS
 from memoryd.jobs.doctor import examine
 from memoryd.jobs.repairing import Repair, repair
@@ -202,6 +202,19 @@ def test_a_disk_without_room_is_named(
 
     assert (found.code, found.severity) == (code, "problem")
     assert what in found.what and "nothing is lost" in found.todo
+
+
+def test_a_home_on_a_network_file_system_is_named(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is begun there; the repair leaves it and says why."""
+    monkeypatch.setattr(database, "_file_system", lambda folder: "nfs4")
+
+    (found,) = {each for each in wrong(home, clock) if each.severity == "problem"}
+
+    assert found.code == "home.network" and "local disk" in found.todo
+    assert {each.code for each in repair(home, clock, {}) if each.left} == {"home.network"}
+    assert not home.ledger.exists()
 
 
 def test_a_home_that_was_moved_is_named_with_what_names_it_by_its_path(
