@@ -74,6 +74,8 @@ def _sort(store: Store, found: Found, path: str, now_ms: int, planned: Collectio
         found.unreadable.append(path)
         return
     is_note = not store.is_profile and path != TOMBSTONES
+    if is_note and path not in found.known and (data is None or path not in found.listed):
+        return  # it came or went at this moment: the next look finds it
     if is_note and (data is None or path not in found.listed):
         (found.unreadable if is_kept_elsewhere(store, path) else found.vanished).append(path)
         return

@@ -216,6 +216,26 @@ def test_a_crash_while_forgetting_ends_the_same(
     assert Baseline(store).changed_paths() == []
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_new_note_that_comes_while_the_store_is_looked_at_waits_for_the_next_look(
+    home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, stays: bool
+) -> None:
+    """Whether an editor still has it there or has taken it away again."""
+    store = make_store(home, a="A")
+    changed_paths = Baseline.changed_paths
+
+    def come(baseline: Baseline) -> list[str]:
+        write_note(store, "user/b.md", "New")
+        found = changed_paths(baseline)
+        if not stays:
+            (store.root / "user/b.md").unlink()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Baseline, "changed_paths", come)
+        assert look(store, clock) == EditsOutcome()
+
+
 def test_an_unreadable_file_is_named(home: Home, clock: FakeClock) -> None:
     """A link in a note's place is neither committed nor followed."""
     store = make_store(home)

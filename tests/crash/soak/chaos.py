@@ -29,7 +29,7 @@ PAUSE_SECONDS = LEASE_SECONDS + 0.7
 _WHOLE = 0.15
 #: Mean seconds between two blows of each kind.
 _EVERY = {
-    "kill a worker": 1.1,
+    "kill a worker": 2.2,
     "kill the daemon": 9.0,
     "pause": 11.0,
     "step the clock": 3.0,
@@ -126,7 +126,8 @@ class Chaos:
         if self._paused and self._rng.random() < 0.9:
             return  # who crashed runs alone: nothing goes on until those that stand still lost
         working = [pid for pid in self._owners() if pid in self._workers]
-        if choice := working or sorted(self._workers):
+        # A lone one is mostly the job that crashed before: killed each time it is given up.
+        if choice := working if len(working) > 1 else sorted(self._workers):
             _send(self._rng.choice(choice), signal.SIGKILL)
 
     def _kill_the_daemon(self) -> None:

@@ -66,7 +66,7 @@ class People:
 
     def go_on(self, open_jobs: int) -> None:
         """End a few sessions, unless enough waits to be read."""
-        waiting = len(list(self.places.home.inbox.glob("*.json")))
+        waiting = len(list(self.places.home.inbox.glob("*.json"))) + self.silent
         for _ in range(min(12, max(0, OPEN_JOBS - open_jobs - waiting))):
             self._end_one()
         self.tell()
