@@ -29,6 +29,8 @@ BACK = st.integers(0, 2)
 PICK = st.integers(0, 7)
 SESSIONS = ("s1", "s2")
 STORE = "-code"
+#: Thousands of synced commits, of which none is about the disk.
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 FINISHED = ("completed", "failed", "cancelled")
 #: What is compared between two steps.
 ROWS = "select id, status, attempt, failures, cutoff from job"
@@ -43,7 +45,7 @@ class Queue(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
         self.clock = FakeClock()
         self.ledgers = {
             name: open_ledger(Path(self.folder.name), self.clock) for name in ("one", "two")
