@@ -38,7 +38,7 @@ CODE = re.compile(r"[a-z][a-z0-9]*(\.[a-z0-9][a-z0-9_-]*)+")
 #: Where the codes of rows are made.
 OF_ROWS = ("jobs/*.py", "memory/consolidation.py", "memory/policy.py")
 #: What is said at points where a test may stop a process, and to the log, stands in no row.
-SPOKEN = {"reach", "debug", "info", "warning", "error", "exception", "failed"}
+SPOKEN = {"before", "reach", "debug", "info", "warning", "error", "exception", "failed"}
 #: Constants of jobs/ that look like a code and are none: types of file systems.
 NO_CODES = {"fuse.sshfs", "fuse.s3fs"}
 
@@ -134,7 +134,7 @@ def events(modules: Iterable[ast.Module]) -> set[str]:
         for name, call in calls(modules)
         if name == "failed"
         or (
-            name in SPOKEN - {"reach"}
+            name in SPOKEN - {"before", "reach"}
             and isinstance(call.func, ast.Attribute)
             and ast.unparse(call.func.value) in {"logger()", "log.logger()"}
         )
