@@ -29,7 +29,7 @@ PAUSE_SECONDS = LEASE_SECONDS + 0.7
 _WHOLE = 0.15
 #: Mean seconds between two blows of each kind.
 _EVERY = {
-    "kill a worker": 2.2,
+    "kill a worker": 1.7,
     "kill the daemon": 9.0,
     "pause": 11.0,
     "step the clock": 3.0,
