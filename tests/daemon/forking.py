@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import runpy
 import selectors
 import signal
 import socket
@@ -60,15 +61,19 @@ class Process:
         cwd: Path,
         streams: Sequence[int],
         *,
+        program: str = "memoryd",
         start_new_session: bool = False,
     ) -> None:
-        """Fork ``memoryd ARGUMENTS`` with these three streams, which stay the caller's."""
-        self.args = ["memoryd", *arguments]
+        """Fork ``memoryd ARGUMENTS`` with these three streams, which stay the caller's.
+
+        ``program`` may be the path of a Python program that becomes ``memoryd`` by itself.
+        """
+        self.args = [program, *arguments]
         self.returncode: int | None = None
         #: Set by a caller who wants to read what it says.
         self.stdout: IO[bytes] | None = None
         asked = {
-            "arguments": list(arguments),
+            "arguments": self.args,
             "environ": dict(environ),
             "cwd": str(cwd),
             "session": start_new_session,
@@ -212,7 +217,10 @@ def _be_memoryd(asked: dict[str, object], streams: Sequence[int]) -> None:
     if asked["session"]:
         os.setsid()
     os.chdir(str(asked["cwd"]))
-    sys.argv = ["memoryd", *arguments]
+    sys.argv = list(arguments)
+    if sys.argv[0] != "memoryd":
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        sys.exit()
     from memoryd.cli.main import main
 
     main()  # and leave as Python does: whoever asked to be called at the exit is

@@ -189,7 +189,7 @@ class World:
             running.close()
 
     def start(self, command: Sequence[str] = RUN, **more: str) -> Running:
-        """Start a daemon and do not wait for anything; forked, unless the command is another."""
+        """Start a daemon and do not wait for anything; forked, if it is a Python program."""
         number = len(self.started)
         address = self.root / f"notify{number}"
         notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -204,7 +204,8 @@ class World:
     def _begin(
         self, command: Sequence[str], environ: dict[str, str], stderr: IO[bytes]
     ) -> subprocess.Popen[bytes] | forking.Process:
-        if command is not RUN:
+        program, *arguments = _forked(command)
+        if not program:
             return subprocess.Popen(
                 list(command),
                 env=environ,
@@ -217,7 +218,9 @@ class World:
         said, says = os.pipe()
         with open(os.devnull, "rb") as stdin, open(says, "wb") as stdout:  # noqa: PTH123
             streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
-            process = forking.Process(["run"], environ, self.root, streams, start_new_session=True)
+            process = forking.Process(
+                arguments, environ, self.root, streams, program=program, start_new_session=True
+            )
         process.stdout = open(said, "rb")  # noqa: PTH123, SIM115 - closed by ``Running.close``
         return process
 
@@ -370,6 +373,15 @@ def make_world() -> Iterator[World]:
             for process in world.started:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
+
+
+def _forked(command: Sequence[str]) -> Sequence[str]:
+    """The command without the Python before it; its first word is empty where that is needed."""
+    if list(command[:3]) == MEMORYD:
+        return ["memoryd", *command[3:]]
+    if command[0] == sys.executable and command[1].endswith(".py"):
+        return command[1:]
+    return command if command[0] == "memoryd" else [""]
 
 
 def snapshot(world: World) -> dict[str, object]:
