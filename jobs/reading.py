@@ -101,6 +101,7 @@ def read_slice(
         asked=job.trigger == "cli",
         known=known_in(shelves.notes),
         forgotten=shelves.forgotten(covered),
+        shown=shown,
     )
     drafted = draft(judged, shelves.stock(shown, job, place.clock.now_ms()))
     part = SliceRange(job.agent, job.session, _first(job, place), covered[-1].seq)

@@ -24,7 +24,8 @@ _INDEXED, _ASKED, _REMEMBERED, _COMPARED = 24, 12, 16, 8
 _BODY_CHARACTERS = 4_000
 _VALUE_CHARACTERS = 3
 _RARE_IN, _RARE_SHARE = 3, 50
-_COMMON = frozenset(
+#: Words that stand in any text, English and Arabic.
+COMMON = frozenset(
     words(
         "am an as at be by do he if in is it me my no of on one or so to up us we"
         " about after again all also always and any are because been before but can could did does"
@@ -53,7 +54,7 @@ def telling(note: Note) -> frozenset[str]:
 
 def telling_words(text: str) -> frozenset[str]:
     """The words of ``text`` but for single letters and fillers."""
-    return frozenset(word for word in words(text) if len(word) > 1 and word not in _COMMON)
+    return frozenset(word for word in words(text) if len(word) > 1 and word not in COMMON)
 
 
 class Closeness:

@@ -18,6 +18,7 @@ that holds decides:
 6   its risk (by sensitivity) is above the maximum      review   ``risk``
 7   an existing note says the same                      ignore   ``same``
 8   injection or invisible characters                   review   ``scanner.injection`` ...
+9   it says what was not said (``memory/proof.py``)     review   ``statement.unproven``
 -   over 3 saves a chunk or 12 a slice                  review   ``cap``
 11  else                                                apply    ``policy.passed``
 ==  ==================================================  =======  ======================
@@ -40,6 +41,8 @@ from memoryd.memory.facts import (
     check_evidence,
     folded,
 )
+from memoryd.memory.proof import Proof
+from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.scanner import redact, verdicts
 from memoryd.memory.text import clip, fold
 from memoryd.memory.values import sense_key
@@ -80,6 +83,7 @@ REASONS: dict[str, str] = {
     "item.malformed": "the provider's item is not well-formed",
     "item.too-many": "the provider listed too many items",
     "statement.too-long": "the statement is too long",
+    "statement.unproven": "it says something that was not said",
     "note.too-long": "the drafted note is too long",
     "evidence.missing": "the provider gave no evidence",
     "evidence.not-found": "the quoted words were never said",
@@ -161,11 +165,13 @@ def decide(
     asked: bool = False,
     known: Asked = _never,
     forgotten: Asked = _never,
+    shown: Sequence[ShownNote] = (),
 ) -> tuple[Judged, ...]:
     """Every item of a slice's ``answers`` (one a chunk, in order), decided.
 
     ``asked``: a person asked for this (populate), so mode manual behaves as auto. ``known`` says
-    whether a note says the same already, ``forgotten`` whether a tombstone covers it.
+    whether a note says the same already, ``forgotten`` whether a tombstone covers it. ``shown`` are
+    the notes the model was shown. Of a drafted note only what is proven is kept.
     """
     judged: list[Judged] = []
     texts = folded(messages)
@@ -174,7 +180,7 @@ def decide(
             checked = check_evidence(fact, messages, texts)
             judged.append(_proposed(fact, checked, chunk, new_id()))
         judged.extend(_refused(item, chunk, new_id()) for item in answer.refused)
-    table = _Table(settings, asked, known, forgotten)
+    table = _Table(settings, asked, known, forgotten, Proof(messages, shown))
     return _capped([_judge(one, table) for one in _merged(judged)])
 
 
@@ -200,6 +206,7 @@ class _Table:
     asked: bool
     known: Asked
     forgotten: Asked
+    proof: Proof
 
     def row(self, fact: Fact, checked: Checked) -> tuple[Decision, str, str]:
         """The first row that holds, as decision, reason and detail."""
@@ -245,6 +252,8 @@ class _Table:
         for verdict in ("injection", "invisible"):
             if verdict in _verdicts(fact):
                 return "review", f"scanner.{verdict}", ""
+        if fault := self.proof.fault(fact, checked):
+            return "review", "statement.unproven", fault
         return None
 
 
@@ -256,7 +265,9 @@ def _judge(judged: Judged, table: _Table) -> Judged:
     if reason == "scanner.secret":
         bare = replace(decided.candidate, statement=_hidden(judged.fact), evidence=())
         return replace(decided, candidate=bare)
-    return decided
+    if decision == "ignore":
+        return decided
+    return replace(decided, fact=table.proof.proven(judged.fact, judged.checked))
 
 
 def _hidden(fact: Fact) -> str:
