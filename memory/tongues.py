@@ -40,8 +40,8 @@ _LITTLE_WORDS: dict[str, frozenset[str]] = {
         " worden moet moeten wil graag liever altijd nooit dat deze dit bij naar ook als wel nog"
         " gebruik gebruiken gebruikt van op aan uit heeft hebben alleen elke houdt zonder",
         "de": "der das ein eine einen einem ich wir du ihr mein unser nicht kein keine und aber"
-        " mit ist sind wird werden muss soll bitte immer nie niemals dass diese dieser bei nach auch"
-        " als wenn noch vor zum zur im den dem von auf benutze verwende lieber bevorzugt nur ohne",
+        " mit ist sind wird werden muss soll bitte immer nie niemals dass diese dieser bei nach"
+        " auch als wenn noch vor zum zur im den dem von auf benutze verwende lieber bevorzugt nur ohne",
         "fr": "le les une des du je nous vous il elle mon notre pas ne et mais pour avec est sont"
         " doit toujours jamais que qui cette ce ces dans sur aux par plus sans utilise utiliser"
         " toutes tous avant chaque",
