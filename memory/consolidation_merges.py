@@ -17,7 +17,7 @@ an episode would take in a note that does not fade              ignore   ``merge
 a tombstone covers what it says beyond its notes                ignore   ``forgotten``
 its notes are about different things                            ignore   ``merge.unrelated``
 a value would be lost; over a quarter of the words              ignore   ``merge.loses-value`` ...
-it names a value that nothing shown holds                       ignore   ``evidence.not-found``
+it says a value, or a line, that none of its notes does         ignore   ``merge.adds-value``
 a person changed one of its notes last                          review   ``person``
 the curation mode says so                                       ...      ``mode.review`` ...
 it reads like instructions, or holds invisible characters       review   ``scanner.injection`` ...
@@ -37,6 +37,8 @@ from memoryd.memory.known import sayings
 from memoryd.memory.merging import Text, loss, merge
 from memoryd.memory.notes import Note
 from memoryd.memory.proposals import MergeProposal, to_json
+from memoryd.memory.told import Told
+from memoryd.memory.values import without_said_as
 
 _CATEGORY = "merge"
 
@@ -157,7 +159,18 @@ def _require_sound(desk: Desk, one: _Named, text: Text) -> None:
             raise No("merge.unrelated", f"{note.name} has nothing to do with {one.into.name}")
     if code := loss(one.every, text):
         raise No(code)
+    _require_nothing_new(one.every, text)
     desk.require_evidence(f"{text.description}\n{text.content}")
+
+
+def _require_nothing_new(sources: Sequence[Note], text: Text) -> None:
+    """Refuse what says more than the notes it stands for, whatever else was shown."""
+    told = Told(f"{note.name}\n{note.description}\n{note.body}" for note in sources)
+    for part in (text.description, without_said_as(text.content)):
+        if value := told.lacking(part):
+            raise No("merge.adds-value", f"it says {value}, which none of its notes does")
+        if told.is_strange_to(part):
+            raise No("merge.adds-value", "it says what none of its notes does")
 
 
 def _leads_back(one: _Named, every: Sequence[_Named]) -> bool:

@@ -108,6 +108,7 @@ REASONS: dict[str, str] = {
     "merge.unrelated": "the notes are about different things",
     "merge.turns": "the merged text no longer forbids what its sources do, or says the opposite",
     "merge.loses-value": "a number, path or name that its notes hold would be lost",
+    "merge.adds-value": "the merged text says something that none of its notes does",
     "merge.shrinks": "over a quarter of what its notes say would be lost",
     "asked.before": "a person was asked this before",
 }

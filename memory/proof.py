@@ -63,8 +63,8 @@ class Proof:
         """``fact`` with as much of its drafted note as is worth keeping.
 
         No draft is left where it says a value or name that was not said, has a line none of whose
-        words were, or is new by more than half: then the statement stands alone. A name that has
-        nothing to do with any of it is made of the statement.
+        words were, or is new by more than half: then the statement stands alone. A name of several
+        words that has nothing to do with any of it is made of the statement; one word is a topic.
         """
         note = fact.note
         if note is None:
@@ -75,10 +75,10 @@ class Proof:
             return replace(fact, note=None)
         if not self._may_be_held(" ".join(_drafted(note)), checked, near):
             return fact
-        if any(_is_strange(text, near) for text in _drafted(note)):
+        if any(map(near.is_strange_to, _drafted(note))):
             return replace(fact, note=None)
         named = telling_stems(note.name)
-        if named and named.isdisjoint(near.stems):
+        if len(named) > 1 and named.isdisjoint(near.stems):
             return replace(fact, note=replace(note, name=slug(fact.statement)))
         return fact
 
@@ -120,11 +120,3 @@ class Proof:
 
 def _drafted(note: NoteDraft | None) -> tuple[str, ...]:
     return () if note is None else (note.description, without_said_as(note.content))
-
-
-def _is_strange(text: str, near: Told) -> bool:
-    """Whether ``text`` is mostly new, or a line of it has nothing to do with what was said."""
-    own = telling_stems(text)
-    lines = (telling_stems(line) for line in text.splitlines())
-    alone = any(line and line.isdisjoint(near.stems) for line in lines)
-    return alone or len(own - near.stems) * 2 > len(own)

@@ -12,6 +12,8 @@ from memoryd.memory.tongues import apart, language, stem, telling_stems
 from memoryd.memory.values import distinct_values, names
 
 _PART = re.compile(r"\d+|[^\W\d_]+")
+#: The name of a text without ASCII words (``text.slug``).
+_UNNAMED = re.compile("note-[0-9a-f]{10}")
 _THOUSANDS = re.compile(r"(?<=\d)[,.' ](?=\d{3}(?!\d))")
 #: A number with its unit: "30s" is what "30 seconds" says.
 _MEASURE = re.compile(r"[~$€£]?(\d+(?:[.,:]\d+)*)(?:[a-zA-Z]{1,3}|[%°])")
@@ -115,8 +117,15 @@ class Told:
 
     def lacking_number(self, name: str) -> str:
         """The first number in a note's name that stands nowhere here; "" where all do."""
-        numbers = re.findall(r"\d+", name)
+        numbers = () if _UNNAMED.fullmatch(name) else re.findall(r"(?<![^-])\d+(?![^-])", name)
         return next((one for one in numbers if not self._has(one)), "")
+
+    def is_strange_to(self, text: str) -> bool:
+        """Whether ``text`` is new by more than half, or has a line none of whose words is here."""
+        own = telling_stems(text)
+        lines = (telling_stems(line) for line in text.splitlines())
+        alone = any(line and line.isdisjoint(self.stems) for line in lines)
+        return alone or len(own - self.stems) * 2 > len(own)
 
     def _has(self, text: str) -> bool:
         parts = _parts(text)

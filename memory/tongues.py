@@ -41,7 +41,7 @@ _LITTLE_WORDS: dict[str, frozenset[str]] = {
         " gebruik gebruiken gebruikt van op aan uit heeft hebben alleen elke houdt zonder",
         "de": "der das ein eine einen einem ich wir du ihr mein unser nicht kein keine und aber"
         " mit ist sind wird werden muss soll bitte immer nie niemals dass diese dieser bei nach"
-        " auch als wenn noch vor zum zur im den dem von auf benutze verwende lieber bevorzugt nur ohne",
+        " auch als wenn noch vor zum zur im den dem von auf benutze verwende lieber bevorzugt nur",
         "fr": "le les une des du je nous vous il elle mon notre pas ne et mais pour avec est sont"
         " doit toujours jamais que qui cette ce ces dans sur aux par plus sans utilise utiliser"
         " toutes tous avant chaque",
@@ -83,6 +83,16 @@ _FRAMES = frozenset(
         " المستخدم المشروع يفضل افضل يحب احب يريد اريد دائما ابدا يستخدم استخدم"
     )
 )
+#: Words that statements are made of for one another, by their stems.
+_SYNONYMS = {
+    other: first
+    for first, *others in (
+        ("shor", "conc", "brie", "ters", "succ"),
+        ("answ", "repl", "resp"),
+        ("deta", "verb", "thor"),
+    )
+    for other in others
+}
 _DIGITS = {
     zero + digit: str(digit) for zero in (0x660, 0x6F0, 0x966, 0xFF10) for digit in range(10)
 }
@@ -160,7 +170,8 @@ def stem(word: str) -> str:
         return word
     if len(word) == _LETTERS_COMPARED and word.endswith("s") and not word.endswith("ss"):
         return word[:-1]
-    return word[:_LETTERS_COMPARED]
+    begin = word[:_LETTERS_COMPARED]
+    return _SYNONYMS.get(begin, begin)
 
 
 def _is_little(word: str) -> bool:

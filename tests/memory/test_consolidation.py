@@ -251,14 +251,14 @@ def test_a_merge_that_says_much_less_is_refused(home: Home) -> None:
 
 
 def test_a_merge_invents_no_value(home: Home) -> None:
-    """What stands in nothing that was shown was made up."""
+    """What stands in none of its notes was made up."""
     plan = proposed(
         merges=[
             a_merge("use-pnpm", "package-manager", content=f"{_MERGED} Port 9999 is its proxy.")
         ]
     )
 
-    assert reasons(decided(gathered(_store(home)), plan)) == ["evidence.not-found"]
+    assert reasons(decided(gathered(_store(home)), plan)) == ["merge.adds-value"]
 
 
 def test_notes_about_different_things_are_not_merged(home: Home) -> None:

@@ -31,6 +31,7 @@ from memoryd.memory.values import distinct_values, loses
 _NOW = 1_767_603_600_000
 _OLD = "2026-01-01T00:00:00Z"
 _MESSAGE = SliceMessage("m1", 4, "id-1", "user", "I prefer pnpm, version 9", _NOW, "p")
+_NO_NOTE = NoteDraft("feedback", "", "", "")
 
 
 class _Store:
@@ -82,9 +83,11 @@ def _draft(
     paths: Sequence[str] = (),
 ) -> Draft:
     numbers = count()
+    told = "\n".join((one.note or _NO_NOTE).content + "\n" + one.statement for one in facts)
+    before = SliceMessage("m0", 3, "id-0", "assistant", f"The package manager: {told}", None, "p")
     judged = decide(
         [Answer(facts, (), whole=True)],
-        messages or [message],
+        [before, *(messages or [message])],
         CurationSettings(),
         new_id=lambda: f"c{next(numbers)}",
     )

@@ -13,7 +13,10 @@ from memoryd.memory.config import CurationSettings
 from memoryd.memory.facts import Answer, Evidence, Fact, NoteDraft, Refused, Relation, SliceMessage
 from memoryd.memory.policy import REASONS, Judged, decide
 
-_TEXT = "I prefer pnpm for everything. " + " ".join(f"Fact number {n} holds." for n in range(60))
+_TEXT = "I prefer pnpm for everything. The design tokens are blue. " + " ".join(
+    f"Fact number {n} holds." for n in range(60)
+)
+_TEXT += " ".join(f"Fact {part}.{n} too." for part in range(5) for n in range(3))
 _MESSAGE = SliceMessage("m1", 1, "id-1", "user", _TEXT, 5, "p")
 
 
