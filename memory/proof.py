@@ -19,7 +19,7 @@ from memoryd.memory.known import note_name
 from memoryd.memory.providers.base import ShownNote
 from memoryd.memory.text import fold, slug
 from memoryd.memory.told import Told
-from memoryd.memory.tongues import comparable, language, telling_stems
+from memoryd.memory.tongues import comparable, in_one_language, language, telling_stems
 from memoryd.memory.values import opposes, without_said_as
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])\s+|\n+")
@@ -49,12 +49,11 @@ class Proof:
         if fact.note and (value := told.lacking_number(fact.note.name)):
             return f"its name says {value}, which was not said"
         near = Told((*self._around(checked), *self._met(fact, checked)))
-        if self._may_be_held(fact.statement, checked, near):
-            own = telling_stems(fact.statement)
-            if own and own.isdisjoint(near.stems):
-                return "it shares no word with the messages it stands on"
-            if len(own - told.stems) * 2 > len(own):
-                return "over half of its words were never said"
+        own, quoted = telling_stems(fact.statement), _quoted(checked, near)
+        if comparable(fact.statement, quoted) and own and own.isdisjoint(near.stems):
+            return "it shares no word with the messages it stands on"
+        if in_one_language(fact.statement, quoted) and len(own - told.stems) * 2 > len(own):
+            return "over half of its words were never said"
         if any(opposes(fact.statement, one) for one in self._sentences(checked)):
             return "the quoted words say the opposite"
         return ""
@@ -73,7 +72,7 @@ class Proof:
         near = Told((told.text, fact.statement))
         if told.lacking_number(note.name) or any(map(told.lacking, _drafted(note))):
             return replace(fact, note=None)
-        if not self._may_be_held(" ".join(_drafted(note)), checked, near):
+        if not in_one_language(" ".join(_drafted(note)), _quoted(checked, near)):
             return fact
         if any(map(near.is_strange_to, _drafted(note))):
             return replace(fact, note=None)
@@ -81,11 +80,6 @@ class Proof:
         if len(named) > 1 and named.isdisjoint(near.stems):
             return replace(fact, note=replace(note, name=slug(fact.statement)))
         return fact
-
-    def _may_be_held(self, text: str, checked: Checked, near: Told) -> bool:
-        """Whether ``text`` is in the language of the quoted words, as far as can be told."""
-        spans = " ".join(span.span for span in checked.spans)
-        return comparable(text, spans if language(spans) else near.text)
 
     def _told(self, fact: Fact, checked: Checked) -> Told:
         met = self._met(fact, checked)
@@ -116,6 +110,12 @@ class Proof:
                 if message.seq == span.seq:
                     sentences = map(fold, _SENTENCE.split(message.text))
                     yield from (one for one in sentences if span.span in one)
+
+
+def _quoted(checked: Checked, near: Told) -> str:
+    """The quoted words, or all that was said near them where those do not tell their language."""
+    spans = " ".join(span.span for span in checked.spans)
+    return spans if language(spans) else near.text
 
 
 def _drafted(note: NoteDraft | None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from memoryd.memory.values import distinct_values, names
 _PART = re.compile(r"\d+|[^\W\d_]+")
 #: The name of a text without ASCII words (``text.slug``).
 _UNNAMED = re.compile("note-[0-9a-f]{10}")
-_THOUSANDS = re.compile(r"(?<=\d)[,.' ](?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
 #: A number with its unit: "30s" is what "30 seconds" says.
 _MEASURE = re.compile(r"[~$€£]?(\d+(?:[.,:]\d+)*)(?:[a-zA-Z]{1,3}|[%°])")
 _PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:[-/&+][^\W\d_]+)+")

@@ -137,18 +137,19 @@ def language(text: str) -> str:
 
 
 def comparable(statement: str, said: str) -> bool:
-    """Whether the words of ``statement`` must be found again in ``said``, if it is true.
+    """Whether some word of ``statement`` must be found again in ``said``, if it is true.
 
-    Not where it seems to be a translation: then nothing but values and names stays.
+    Not where it seems to be a translation: then nothing but values and names stays. Into English,
+    that is, or into another script: who speaks English is answered in it.
     """
     if script(statement) != script(said):
         return False
-    spoken = language(said)
-    return (
-        spoken == ""
-        or spoken == language(statement)
-        or (spoken == "en" and not language(statement))
-    )
+    return language(said) in {"", "en", language(statement)}
+
+
+def in_one_language(statement: str, said: str) -> bool:
+    """Whether both are in one language, as far as can be told."""
+    return comparable(statement, said) and language(statement) in {"", language(said)}
 
 
 @kept_for_short

@@ -158,7 +158,7 @@ def test_the_opposite_in_longer_words_is_not_the_same() -> None:
     known = known_in(_Store(feedback__x=_note("x", "Never use tabs.")).notes)
     (judged,) = decide(
         [Answer((_fact("use tabs"),), (), whole=True)],
-        [_MESSAGE],
+        [replace(_MESSAGE, text="I prefer pnpm, and please use tabs.")],
         CurationSettings(),
         new_id=lambda: "c",
         known=known,
