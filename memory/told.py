@@ -8,7 +8,7 @@ from functools import cached_property
 
 from memoryd.memory.pairs import COMMON
 from memoryd.memory.text import words
-from memoryd.memory.tongues import apart, language, stem, telling_stems
+from memoryd.memory.tongues import apart, language, stem, telling, telling_stems
 from memoryd.memory.values import distinct_values, names
 
 _PART = re.compile(r"\d+|[^\W\d_]+")
@@ -91,7 +91,7 @@ class Told:
     @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of its telling words."""
-        return telling_stems(self._text)
+        return telling(self._words)
 
     @cached_property
     def _words(self) -> frozenset[str]:

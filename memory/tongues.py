@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 
 from memoryd.memory.memo import kept_for_short
 from memoryd.memory.pairs import COMMON
@@ -155,9 +156,14 @@ def in_one_language(statement: str, said: str) -> bool:
 @kept_for_short
 def telling_stems(text: str) -> frozenset[str]:
     """The words of ``text`` that say something, in a form that their other forms share."""
+    return telling(words(apart(text)))
+
+
+def telling(said: Iterable[str]) -> frozenset[str]:
+    """The stems of those of ``said``, words as ``words`` gives them, that say something."""
     return frozenset(
         stem(word)
-        for word in words(apart(text))
+        for word in said
         if word not in COMMON and word not in _FRAMES and not _is_little(word)
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import pytest
 from processes import MEMORYD, World
 
 from memoryd.jobs.records import KeptCandidate
+from memoryd.memory.notes import parse
 from memoryd.memory.text import fold
 
 LIMIT_SECONDS = 1200
@@ -74,8 +76,13 @@ def test_whatever_a_small_model_says_nothing_false_is_written(world: World, mode
     written = [each for each in kept if each.state in {"applied", "appended"}]
     for each in written:
         assert_said(each)
+        assert_of_what_was_said(each.statement)
     if written:
         assert len(world.notes()) <= len(written)
+        for path, text in world.notes().items():
+            note = parse(text.encode(), path)
+            assert_of_what_was_said(note.description)
+            assert_of_what_was_said(note.body)
         assert world.is_clean()
     else:
         assert list((world.home.root / "projects").glob("*/memory/*/*.md")) == []
@@ -86,3 +93,13 @@ def assert_said(candidate: KeptCandidate) -> None:
     assert candidate.evidence
     for _, _, span in candidate.evidence:
         assert any(fold(span) in fold(said) for said in SAID), candidate
+
+
+def assert_of_what_was_said(text: str) -> None:
+    """No number or name of ``text`` stands nowhere in the transcript, nor do all of its words."""
+    heard = fold(" ".join((*SAID, ANSWERED))).casefold()
+    for value in re.findall(r"\d+|(?<=[a-z,] )[A-Z]\w+", text):
+        assert value.casefold() in heard, text
+    begins = {word[:4] for word in re.findall(r"\w{4,}", text.casefold())}
+    common = {"pref", "user", "this", "that", "with", "they", "proj", "reme", "plea"}
+    assert any(f" {begin}" in heard for begin in begins - common), text
