@@ -4,7 +4,7 @@ An exact quote proves only itself: "Loves Rust and lives in Berlin." may come wi
 understands a sentence, so nothing here can prove one; what can be told for sure is what was *not*
 said. A number, path, identifier or name must stand in what was said; so must a word of the
 statement in the messages it stands on, and at least half of its words anywhere, where both are in
-one language; and no sentence it quotes may say the opposite.
+one language, and of each of its clauses one; and no sentence it quotes may say the opposite.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Proof:
             return "it shares no word with the messages it stands on"
         if in_one_language(fact.statement, quoted) and len(own - told.stems) * 2 > len(own):
             return "over half of its words were never said"
+        if in_one_language(fact.statement, quoted) and told.is_strange_to_a_clause(fact.statement):
+            return "a part of it was never said"
         if any(opposes(fact.statement, one) for one in self._sentences(checked)):
             return "the quoted words say the opposite"
         return ""

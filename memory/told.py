@@ -12,6 +12,8 @@ from memoryd.memory.tongues import apart, language, stem, telling, telling_stems
 from memoryd.memory.values import distinct_values, names
 
 _PART = re.compile(r"\d+|[^\W\d_]+")
+#: Where one claim ends and another begins. Commas do not tell: they part lists too.
+_CLAUSES = re.compile(r",?\s(?:and|but|en|maar|und|aber|et|mais|y|pero|e|и)\s|[;.。；]\s?")
 #: The name of a text without ASCII words (``text.slug``).
 _UNNAMED = re.compile("note-[0-9a-f]{10}")
 _THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
@@ -126,6 +128,11 @@ class Told:
         lines = (telling_stems(line) for line in text.splitlines())
         alone = any(line and line.isdisjoint(self.stems) for line in lines)
         return alone or len(own - self.stems) * 2 > len(own)
+
+    def is_strange_to_a_clause(self, text: str) -> bool:
+        """Whether a clause of ``text`` has telling words and none of them is here."""
+        clauses = map(telling_stems, _CLAUSES.split(text))
+        return any(clause and clause.isdisjoint(self.stems) for clause in clauses)
 
     def _has(self, text: str) -> bool:
         parts = _parts(text)

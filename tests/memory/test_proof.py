@@ -42,6 +42,8 @@ _LIES = [
     (_LINTER, "Never run the linter before you commit."),
     (_LINTER, "Don't run the linter before you commit."),
     (_LINTER, "Runs the linter, drinks whisky every evening and dislikes dogs, birds, horses."),
+    (_LINTER, "Always run the linter before you commit and hates cats."),
+    (_LINTER, "Always run the linter before you commit; lives in a castle."),
     (_LINTER, "The linter is configured in tools/lint.toml."),
     (_LINTER, "The deadline for the linter is 2026-03-01."),
     (_LINTER, "The linter belongs to Margaret."),
