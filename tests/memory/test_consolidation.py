@@ -261,6 +261,15 @@ def test_a_merge_invents_no_value(home: Home) -> None:
     assert reasons(decided(gathered(_store(home)), plan)) == ["merge.adds-value"]
 
 
+@pytest.mark.parametrize("more", ["Its proxy is on port 9999.", "\nHates cats."])
+def test_a_merge_adds_nothing_of_other_notes(home: Home, more: str) -> None:
+    """Though it was shown: a value, or a line, must stand in the notes that become one."""
+    store = _store(home, reference__proxy="The proxy is on port 9999. It hates cats.")
+    plan = proposed(merges=[a_merge("use-pnpm", "package-manager", content=f"{_MERGED} {more}")])
+
+    assert reasons(decided(gathered(store), plan)) == ["merge.adds-value"]
+
+
 def test_notes_about_different_things_are_not_merged(home: Home) -> None:
     """Though the text says all that both say."""
     store = _store(home, user__coffee="Drinks coffee at the window every morning.")
