@@ -56,6 +56,8 @@ class Calls:
         #: Of what the day's other work leaves, how much a backfill may take.
         self.share = share
         self._slots = threading.BoundedSemaphore(settings.max_concurrency)
+        #: The attempts alive for which something was sent.
+        self._asked: set[tuple[str, int]] = set()
 
     def ask(
         self,
@@ -74,6 +76,8 @@ class Calls:
             return self.provider.complete(request)
         with self._slot(job, request, seconds_left) as bounded:
             probed = self._pass_breaker()
+            if job is not None:
+                self._asked.add((job.id, job.attempt))
             try:
                 reply = self._send(bounded, job is not None and job.kind == "backfill")
             except (ProviderUnavailable, ProviderLimited) as error:
@@ -89,6 +93,14 @@ class Calls:
         if job is not None:
             self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
+
+    def asked(self, job: Job) -> bool:
+        """Whether this attempt sent anything: if it ends with nothing recorded, it was in vain."""
+        return (job.id, job.attempt) in self._asked
+
+    def ended(self, job: Job) -> None:
+        """The attempt is over."""
+        self._asked.discard((job.id, job.attempt))
 
     def look(self) -> None:
         """Raise ``Snooze`` where asking is known to be in vain: before any work is done for it."""

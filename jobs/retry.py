@@ -17,6 +17,8 @@ LIMITED_MAX_SECONDS = 24 * 3600 - 1
 #: First and longest wait for a writer lock held elsewhere, and for git, disk or repository.
 BUSY_FIRST_SECONDS = 15
 BUSY_MAX_SECONDS = 600
+#: Longest wait where what stood in the way let the provider be asked first: each try is paid for.
+PAID_MAX_SECONDS = 24 * 3600 - 1
 #: Wakes at the start of a day are spread over this long.
 SPREAD_SECONDS = 600
 

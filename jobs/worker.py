@@ -19,7 +19,7 @@ from memoryd.jobs.control import GiveBack, Snooze, safe_detail
 from memoryd.jobs.distil import distil
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
-from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, doubling
+from memoryd.jobs.retry import BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, PAID_MAX_SECONDS, doubling
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.errors import (
     BaselineLocked,
@@ -132,6 +132,7 @@ class Worker:
                 lost = not self._record(job, place, error)
             finally:
                 slices = self._keeper.slices(job)
+                place.calls.ended(job)
                 self._keeper.drop(job)
                 self._ended(job)
                 if job.crashes:
@@ -187,11 +188,11 @@ def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:
     now = place.clock.now_ms()
     if isinstance(error, Snooze):
         return error
+    longest = PAID_MAX_SECONDS if place.calls.asked(job) else BUSY_MAX_SECONDS
+    wait = doubling(BUSY_FIRST_SECONDS, longest, job.snoozes)
     if isinstance(error, _IN_THE_WAY):
-        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
         return Snooze(now + wait * 1000, error.code, str(error))
     if (refused := _refused(error)) is not None:
-        wait = doubling(BUSY_FIRST_SECONDS, BUSY_MAX_SECONDS, job.snoozes)
         reason = DiskFull.code if is_full(refused) else "system.refused"
         return Snooze(now + wait * 1000, reason, refused.strerror or "")
     if isinstance(error, StoreHeld):
@@ -201,8 +202,10 @@ def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:
 
 def _refused(error: BaseException | None) -> OSError | None:
     """What the system refused, wherever in the chain of causes it is; None: nothing."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # a library may hand its own cause back
         if isinstance(error, OSError) and (is_full(error) or error.errno in _REFUSALS):
             return error
+        seen.add(id(error))
         error = error.__cause__
     return None

@@ -146,10 +146,9 @@ def in_counting(world: World, patch: pytest.MonkeyPatch) -> None:
         in_the_provider(MemoryError()),
         in_redaction,
         in_booking,
-        in_settling,
         in_counting,
     ],
-    ids=["answer", "provider", "memory", "redaction", "booking", "settling", "counting"],
+    ids=["answer", "provider", "memory", "redaction", "booking", "counting"],
 )
 def test_a_fault_in_any_layer_is_counted_until_the_job_is_given_up(
     world: World, monkeypatch: pytest.MonkeyPatch, layer: Callable[[World, Any], None]
@@ -162,6 +161,19 @@ def test_a_fault_in_any_layer_is_counted_until_the_job_is_given_up(
     assert len(world.model.requests) <= 5 * JOBS
     assert {(job.status, job.failures) for job in jobs} == {("failed", 5)}
     assert all(job.error_code and job.error_detail for job in jobs)
+
+
+def test_what_can_be_asked_and_never_be_booked_waits_longer_each_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger in the way is no job's fault; that each try is paid for makes the tries few."""
+    in_settling(world, monkeypatch)
+
+    jobs = a_week(world)
+
+    assert len(world.model.requests) <= 20 * JOBS
+    assert {(job.status, job.failures) for job in jobs} == {("pending", 0)}
+    assert {job.wait_reason for job in jobs} == {"ledger.unusable"}
 
 
 def test_a_request_that_cannot_be_built_is_counted_too(

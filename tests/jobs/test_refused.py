@@ -15,6 +15,7 @@ import pytest
 from world import World, answer, fact
 
 from memoryd.cli import hook
+from memoryd.jobs import worker
 from memoryd.jobs.backups import back_up
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.errors import HistoryError, LedgerError, MemorydError, ProviderUnavailable
@@ -185,3 +186,14 @@ def test_an_attempt_whose_end_could_not_be_written_down_is_no_crash(
 
     job = world.job(asked)
     assert (job.outcome_code, job.failures, job.crashes) == ("notes.written", 0, 0)
+
+
+def test_an_error_that_is_its_own_cause_is_counted_and_holds_nobody(world: World) -> None:
+    """A library may hand back what it was given: the chain of causes has no end then."""
+    outer, inner = ConnectionError("outer"), TimeoutError("inner")
+    outer.__cause__, inner.__cause__ = inner, outer
+
+    assert worker._refused(outer) is None
+
+    outer.errno = errno.EIO
+    assert worker._refused(inner) is outer
