@@ -33,10 +33,12 @@ _AGAIN = "`memoryd service install` writes it anew and starts it"
 
 
 def look_at_service(look: Look) -> Iterator[Finding]:
-    """Nothing where no service of ours is installed, or it serves another home."""
+    """How it stands; that none is installed for this home is said, and is no fault."""
     manager = service.manager(look.environ)
     text = _file_of(manager, look)
     if text is None:
+        runs = "a daemon runs by hand" if look.daemon else "no daemon answers"
+        yield Finding("service.ok", "ok", f"no service is installed for this home; {runs}")
         return
     found = service.status(manager, _installation(look, text))
     yield from _file(found, text)
@@ -92,7 +94,9 @@ def _state(found: service.Status, look: Look) -> Iterator[Finding]:
 def _inactive(found: service.Status, look: Look) -> Iterator[Finding]:
     begin = "`memoryd service start` starts it"
     if Client(look.home.socket(look.environ)).status() is not None:
-        return  # a daemon works all the same: `memoryd run`
+        what = "the service does not run; a daemon that was started by hand does"
+        yield Finding("service.ok", "ok", what)
+        return
     if found.stopped:
         yield Finding("service.stopped", "warning", "you stopped the service", begin)
     elif found.state.failed:
@@ -154,4 +158,4 @@ def _how_to_set(manager: Manager, name: str, look: Look) -> str:
 
 
 #: For ``doctor.CHECKS``: it lives here, because jobs know nothing of services.
-CHECK = Check("service.ok", "the service stands as it should", look_at_service)
+CHECK = Check("service.ok", "the service is installed, enabled and runs", look_at_service)

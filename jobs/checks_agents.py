@@ -78,13 +78,10 @@ def archive(look: Look) -> Iterator[Finding]:
 def transcripts(look: Look) -> Iterator[Finding]:
     """Agents whose newest version is read worse than those before it."""
     from memoryd.sessions.drift import read_worse, readings
-    from memoryd.sessions.history import History
 
-    if not look.home.session_history.exists():
+    if look.history is None:
         return
-    with History(look.home.session_history, look.clock) as history:
-        worse = read_worse(readings(history))
-    for one, share in worse:
+    for one, share in read_worse(readings(look.history)):
         version = f"{one.agent} {one.version}".strip()
         lines = f"{share:.0%} of its lines are of no known type"
         what = f"history reads less of {version} than before: {lines}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from memoryd.jobs.looking import Look
 from memoryd.memory import surroundings
 from memoryd.memory.clock import iso
 from memoryd.memory.health import Finding
+from memoryd.memory.home import Home
 
 #: Copies of the ledger are made daily; a newest one that is older is named.
 STALE_COPY_MS = 3 * DAY_MS
@@ -41,12 +41,8 @@ def place(look: Look) -> Iterator[Finding]:
 
 def words(look: Look) -> Iterator[Finding]:
     """A session history that cannot be used."""
-    from memoryd.sessions.history import History
-
-    if os.path.lexists(look.home.session_history):
-        with History(look.home.session_history, look.clock) as history:
-            history.database.check()
-    yield from ()
+    if look.history is None:
+        yield Finding("words.ok", "ok", "there is no session history yet")
 
 
 def copied(look: Look) -> Iterator[Finding]:
@@ -60,11 +56,22 @@ def copied(look: Look) -> Iterator[Finding]:
         what = f"the newest copy of the ledger is {days} days old" if found else "no copy yet"
         todo = "the daemon makes one a day; `memoryd doctor --fix` makes one now"
         yield Finding("backup.stale", "warning", f"{home.backups}: {what}", todo)
+    elif not found:
+        what = "there is no copy of the ledger yet: the daemon makes the first"
+        yield Finding("backups.ok", "ok", what)
+    yield from _aside(home)
+
+
+def _aside(home: Home) -> Iterator[Finding]:
+    """One finding for a database and what belongs to it, also where that is all there is."""
+    sets: dict[str, list[str]] = {}
     for path in sorted(home.root.glob("*.sqlite.damaged-*")):
-        if not path.name.endswith(("-wal", "-shm")):
-            what = f"{path} was put aside"
-            todo = "delete it, with its -wal and -shm, when you miss nothing"
-            yield Finding("database.aside", "warning", what, todo)
+        first = path.name.removesuffix("-wal").removesuffix("-shm")
+        sets.setdefault(first, []).append(path.name)
+    for names in sets.values():
+        what = f"{home.root / names[0]}{''.join(f' and {each}' for each in names[1:])}"
+        todo = "delete what you do not miss"
+        yield Finding("database.aside", "warning", f"{what}: put aside", todo)
 
 
 def clock(look: Look) -> Iterator[Finding]:

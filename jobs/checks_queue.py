@@ -10,8 +10,9 @@ from memoryd.jobs import envelope
 from memoryd.jobs.intake import take_in
 from memoryd.jobs.looking import Look
 from memoryd.jobs.workplace import find_transcript
+from memoryd.memory.clock import iso
 from memoryd.memory.config import load, load_project
-from memoryd.memory.errors import BadEnvelope, ConfigError
+from memoryd.memory.errors import BadEnvelope, ConfigError, ProviderLimited
 from memoryd.memory.gitprogram import require_git
 from memoryd.memory.health import Finding, found_by
 from memoryd.memory.identities import identities
@@ -87,7 +88,7 @@ def failed_jobs(look: Look) -> Iterator[Finding]:
 def provider(look: Look) -> Iterator[Finding]:
     breaker = look.ledger.breakers.of(look.config.provider.name)
     if breaker is None:
-        return
+        return  # it answered when it was last asked, or was not asked since a daemon started
     hours = (look.clock.now_ms() - breaker.since) // 3_600_000
     said = f"{breaker.reason}, {clip(breaker.detail, 200)}"
     if breaker.state == "stopped":
@@ -97,6 +98,11 @@ def provider(look: Look) -> Iterator[Finding]:
     elif look.clock.now_ms() - breaker.since > AWAY_MS:
         what = f"the provider {breaker.provider} has not answered for {hours} hours: {said}"
         yield Finding("provider.away", "problem", what, "check the network and its settings")
+    else:
+        did = "limits us" if breaker.reason == ProviderLimited.code else "has not answered"
+        what = f"the provider {breaker.provider} {did} since {iso(breaker.since)}: {said}"
+        todo = "jobs wait for it and it is asked again by itself; `memoryd status` says when"
+        yield Finding("provider.away", "warning", what, todo)
 
 
 def consolidation(look: Look) -> Iterator[Finding]:

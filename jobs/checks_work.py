@@ -13,6 +13,7 @@ from memoryd.memory.health import Finding
 from memoryd.memory.holders import Holder, holders
 from memoryd.memory.home import Home
 from memoryd.memory.ids import short
+from memoryd.memory.locks import FileLock
 
 #: A job that a free worker could take for so long is one that nobody takes.
 IDLE_MS = 60 * 1000
@@ -28,7 +29,7 @@ def workers(look: Look) -> Iterator[Finding]:
     if look.daemon is None:
         yield from _without_a_daemon(look, figures, now)
         return
-    found = figures.unclaimed_since(now)
+    found = None if look.daemon.get("stopping_until") else figures.unclaimed_since(now)
     if found is None or not look.daemon.get("ready") or look.daemon.get("free", 0) < 1:
         return
     job, since = found
@@ -40,13 +41,39 @@ def workers(look: Look) -> Iterator[Finding]:
 
 
 def _without_a_daemon(look: Look, figures: Figures, now: int) -> Iterator[Finding]:
-    """Not where something works all the same: a running attempt renews its lease."""
+    """Jobs that wait for one, or that were in the hands of one that died."""
     jobs, since = figures.waiting_for_a_worker(now)
-    if not jobs or now - since <= IDLE_MS or figures.is_working(now):
+    renewed = figures.is_working(now) and not holder_died(look.home)
+    if renewed or is_worked(look.home):
+        what = "another process than a daemon works here, or one that does not answer"
+        yield Finding("workers.ok", "ok", what)
         return
-    what = f"{jobs} jobs are ready, the first for {(now - since) // 60_000} minutes"
-    todo = "start one with `memoryd run` or `memoryd service install`"
-    yield Finding("daemon.absent", "warning", f"{what}, and no daemon answers", todo)
+    said = [f"the process that worked on {left} died"] if (left := _jobs(figures.running())) else []
+    if jobs and now - since > IDLE_MS:
+        said.append(f"{_jobs(jobs)} ready, the first for {(now - since) // 60_000} minutes")
+    if said:
+        todo = "start one with `memoryd run` or `memoryd service install`: nothing is lost"
+        what = f"{', '.join(said)}, and no daemon answers"
+        yield Finding("daemon.absent", "warning", what, todo)
+    else:
+        yield Finding("workers.ok", "ok", "no daemon answers, and no job has waited for one")
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' if count > 1 else ''}" if count else ""
+
+
+def holder_died(home: Home) -> bool:
+    """Whether who last worked the home died at it: the lock has a name in it and nobody holds it.
+
+    One who leaves takes the name out.
+    """
+    return not is_worked(home) and FileLock(home.daemon_lock).holder() > 0
+
+
+def is_worked(home: Home) -> bool:
+    """Whether a process holds the home's lock."""
+    return any(each.lock == "daemon" for each in holders(home))
 
 
 def held_locks(look: Look) -> Iterator[Finding]:

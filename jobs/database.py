@@ -22,7 +22,6 @@ from memoryd.memory.errors import (
     LedgerNetworked,
 )
 from memoryd.memory.files import make_database_file
-from memoryd.memory.text import clip
 
 if TYPE_CHECKING:
     from peewee import SqliteDatabase
@@ -224,7 +223,7 @@ class Database:
         return LedgerDamaged(self._said(text), hint=_RESTORE)
 
     def _said(self, text: str) -> str:
-        return f"the ledger {self.path} cannot be used: {clip(text, 200)}"
+        return f"the ledger {self.path} cannot be used: {database_files.one_line(text)}"
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from memoryd.jobs.checks_stores import in_each_store
 from memoryd.jobs.looking import Check, Look
 from memoryd.memory import health
 from memoryd.memory.clock import Clock
+from memoryd.memory.errors import HomeForeign
 from memoryd.memory.health import Finding, found_by, shortened
 from memoryd.memory.home import Home
 
@@ -36,12 +37,17 @@ def examine(
     """Every finding, in the order of ``CHECKS`` and ``more``; "ok" for a check that found nothing.
 
     ``daemon`` is what the home's daemon says of itself, None where none answers. A home that is not
-    there is not made: the only finding says so.
+    there is not made, one of another user is not looked into: the only finding says so.
     """
     if not home.is_made():
         what = f"there is no home at {home.root}"
         todo = "`memoryd setup` makes one, as does the first session; --home names another"
         return [Finding("home.missing", "problem", what, todo)]
+    try:
+        home.require_own()
+    except HomeForeign as error:  # whatever else were found would be wrong for that reason
+        what = f"{error.message}; nothing else was looked at"
+        return [Finding(error.code, "problem", what, error.hint)]
     look = Look(home, clock, environ, daemon)
     findings: dict[Finding, None] = {}
     try:
@@ -60,29 +66,53 @@ CHECKS: tuple[Check, ...] = (
     Check("git.ok", "git is there and new enough", checks_queue.git),
     Check("home.ok", "the home is its owner's alone", checks_home.modes),
     Check("disk.ok", "the disk has room", checks_home.disk),
-    Check("place.ok", "the home is where it was", checks_home.place),
+    Check("place.ok", "the home is not known to have moved", checks_home.place),
     Check("ledger.ok", "the ledger can be read", checks_queue.ledger),
-    Check("clock.ok", "the clock can be right", checks_home.clock),
-    Check("backups.ok", "the ledger has a copy", checks_home.copied),
+    Check("clock.ok", "the clock says nothing impossible", checks_home.clock),
+    Check("backups.ok", "the ledger has a copy of these days", checks_home.copied),
     Check("words.ok", "the session history can be read", checks_home.words),
-    Check("inbox.ok", "every envelope could be read", checks_queue.envelopes),
-    Check("hooks.ok", "the agents' hooks can run and did", checks_agents.hooks),
-    Check("told.ok", "the hooks are heard", checks_agents.unheard),
-    Check("archive.ok", "every old session is read in time", checks_agents.archive),
+    Check("inbox.ok", "no envelope is left or unreadable", checks_queue.envelopes),
+    Check(
+        "hooks.ok",
+        "no agent calls a hook that is not there, and none failed in a day",
+        checks_agents.hooks,
+    ),
+    Check("told.ok", "no agent's hooks have fallen silent", checks_agents.unheard),
+    Check("archive.ok", "no old session is known to be lost unread", checks_agents.archive),
     Check("jobs.ok", "no job has failed", checks_queue.failed_jobs),
-    Check("workers.ok", "what is ready is taken", checks_work.workers),
-    Check("held.ok", "no lock is held for long", checks_work.held_locks),
-    Check("writing.ok", "nobody keeps others from the ledger", checks_work.write_lock),
-    Check("provider.ok", "the provider answers", checks_queue.provider),
-    Check("history.ok", "every store has its history", in_each_store(health.history)),
-    Check("links.ok", "every store leads to its history", in_each_store(health.unlinked)),
+    Check("workers.ok", "no job waits while a worker is free", checks_work.workers),
+    Check("held.ok", "no lock is seen held for long", checks_work.held_locks),
+    Check("writing.ok", "nobody is seen to keep others from the ledger", checks_work.write_lock),
+    Check(
+        "provider.ok",
+        "nothing is known that keeps the provider from being asked",
+        checks_queue.provider,
+    ),
+    Check("history.ok", "no store lacks its history", in_each_store(health.history)),
+    Check("links.ok", "no store has lost the way to its history", in_each_store(health.unlinked)),
     Check("locks.ok", "no git left a lock behind", checks_stores.stale_locks),
     Check("stores.ok", "no store is held", in_each_store(health.held)),
-    Check("index.ok", "every index can be written", in_each_store(health.derived)),
-    Check("notes.ok", "every note can be read", in_each_store(health.unreadable_notes)),
-    Check("scanner.ok", "no note holds a secret", in_each_store(health.suspicious_notes)),
-    Check("tombstones.ok", "what was forgotten is known", in_each_store(health.tombstones)),
+    Check("index.ok", "no index is kept from being written", in_each_store(health.derived)),
+    Check("notes.ok", "no note is unreadable", in_each_store(health.unreadable_notes)),
+    Check(
+        "scanner.ok",
+        "the scanner finds nothing in the notes",
+        in_each_store(health.suspicious_notes),
+    ),
+    Check(
+        "tombstones.ok",
+        "no line of what was forgotten is unreadable",
+        in_each_store(health.tombstones),
+    ),
     Check("projects.ok", "no project has moved away", checks_stores.moved_projects),
-    Check("transcripts.ok", "what the agents write is known", checks_agents.transcripts),
-    Check("consolidation.ok", "consolidation finds what to do", checks_queue.consolidation),
+    Check(
+        "transcripts.ok",
+        "no agent's newest version is read worse than before",
+        checks_agents.transcripts,
+    ),
+    Check(
+        "consolidation.ok",
+        "no consolidation ran in vain again and again",
+        checks_queue.consolidation,
+    ),
 )

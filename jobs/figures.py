@@ -212,6 +212,10 @@ class Figures:
             )
         )
 
+    def running(self) -> int:
+        """How many jobs are worked on, as far as the rows say: also by a process that died."""
+        return int(self._db.rows("select count(*) from job where status = 'running'")[0][0])
+
     def _runs(self) -> bool:
         return bool(self._db.rows("select 1 from job where status = 'running' limit 1"))
 

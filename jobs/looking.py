@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.workplace import open_ledger
@@ -15,6 +16,9 @@ from memoryd.memory.errors import ConfigError, MemorydError
 from memoryd.memory.health import Finding
 from memoryd.memory.home import Home
 from memoryd.memory.store import Store
+
+if TYPE_CHECKING:
+    from memoryd.sessions.history import History
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,32 @@ class Look:
         return self._opened
 
     @cached_property
+    def _history(self) -> History | MemorydError | None:
+        path = self.home.session_history
+        if not os.path.lexists(path):
+            return None
+        from memoryd.sessions.history import History
+
+        history = History(path, self.clock)
+        try:
+            history.open()
+            history.database.check()
+        except MemorydError as error:
+            history.close()
+            return error
+        return history
+
+    @property
+    def history(self) -> History | None:
+        """The session history, checked when it is first asked for; None where there is none.
+
+        Raises what checking it raised, each time the same.
+        """
+        if isinstance(self._history, MemorydError):
+            raise self._history
+        return self._history
+
+    @cached_property
     def stores(self) -> list[Store]:
         """Every store, those that have lost their baseline too."""
         every = (*Store.all(self.home), *Store.in_projects(self.home))
@@ -58,8 +88,9 @@ class Look:
 
     def close(self) -> None:
         """Close what was opened."""
-        if isinstance(opened := self.__dict__.get("_opened"), Ledger):
-            opened.close()
+        for opened in (self.__dict__.get("_opened"), self.__dict__.get("_history")):
+            if opened is not None and not isinstance(opened, MemorydError):
+                opened.close()
 
 
 CheckAll = Callable[[Look], Iterable[Finding]]

@@ -17,7 +17,7 @@ from memoryd.jobs import envelope, repairing_stores, restoring
 from memoryd.memory import last_ran, surroundings
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config, load
-from memoryd.memory.errors import BadEnvelope, ConfigError, MemorydError
+from memoryd.memory.errors import BadEnvelope, ConfigError, HomeForeign, MemorydError
 from memoryd.memory.files import make_directory, old_leftovers
 from memoryd.memory.home import FOLDERS, Home
 from memoryd.memory.locks import FileLock
@@ -42,6 +42,10 @@ def repair(home: Home, clock: Clock, environ: Mapping[str, str]) -> list[Repair]
     """
     if not home.is_made():
         return []
+    try:
+        home.require_own()
+    except HomeForeign as error:
+        return [Repair(error.code, f"{error.message}: nothing is mended", left=True)]
     work = _Work(home, clock, environ, _config(home))
     done: list[Repair] = []
     for step in _STEPS:
@@ -124,9 +128,9 @@ def _alone(home: Home) -> Iterator[str]:
 def _modes(work: _Work) -> Iterator[str]:
     key = work.config.provider.api_key_file
     more = [Path(key).expanduser()] if key else []
-    for each in surroundings.wrong_modes(work.home, *more):
+    for each in surroundings.open_modes(work.home, *more):
         each.path.chmod(each.wanted)
-        yield f"{each.path}: the mode {each.mode:04o} is {each.wanted:04o} now"
+        yield f"{each.path}: the mode is {each.wanted:04o} now, it was {each.mode:04o}"
 
 
 def _folders(work: _Work) -> Iterator[str]:

@@ -20,7 +20,7 @@ from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.workplace import open_ledger
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config
-from memoryd.memory.database_files import address, companions, put_aside
+from memoryd.memory.database_files import address, companions, one_line, put_aside
 from memoryd.memory.errors import (
     HistoryDamaged,
     HistoryError,
@@ -113,9 +113,9 @@ def _trouble_of(copy: Path) -> str:
             found = str(opened.execute("pragma quick_check(1)").fetchone()[0])
             version = int(opened.execute("pragma user_version").fetchone()[0])
     except sqlite3.Error as error:
-        return str(error)[:200]
+        return one_line(str(error))
     if found != "ok":
-        return found[:200]
+        return one_line(found)
     if not 0 < version <= len(schema.MIGRATIONS):
         return f"it has schema {version}, this memoryd knows {len(schema.MIGRATIONS)}"
     return ""

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+from memoryd.memory.text import clip
+
 #: The files that belong to a database in WAL mode (sqlite.org/wal.html).
 COMPANIONS = ("-wal", "-shm")
 #: What SQLite says of a file that is not whole; the rest is about the system around it.
@@ -75,6 +77,15 @@ def is_damage(text: str) -> bool:
 def is_refusal(text: str) -> bool:
     """Whether what SQLite said means that the system refused: no room, no right, no descriptor."""
     return any(words in text for words in _REFUSAL)
+
+
+def one_line(said: str) -> str:
+    """What SQLite said of damage, in one line of 200 characters at most.
+
+    ``quick_check`` puts its own heading, in stars, above what it found.
+    """
+    words = " ".join(each for each in said.split("\n") if not each.startswith("***"))
+    return clip(" ".join(words.split()) or "it is not whole", 200)
 
 
 def refused_todo(path: Path) -> str:

@@ -89,8 +89,8 @@ class Home:
             return  # there is none yet, or making it says why not
         if owner != us:
             raise HomeForeign(
-                f"the home {self.root} belongs to user {owner}, and this is user {us}",
-                hint="run memoryd as its owner, or choose another home with --home",
+                f"the home {self.root} belongs to the user {user(owner)}, and this is {user(us)}",
+                hint=foreign_todo(self.root, owner),
             )
 
     def is_made(self) -> bool:
@@ -227,6 +227,23 @@ class Home:
         base = environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return Path(base) / f"memoryd-{os.getuid()}" / f"{name}.sock"
+
+
+def user(uid: int) -> str:
+    """The name of a user, the number where there is none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def foreign_todo(root: Path, owner: int) -> str:
+    """What to do about a home at ``root`` that is ``owner``'s, in whole or in part."""
+    ours = user(os.geteuid())
+    give = f"if it should be {ours}'s, as root: chown -R {ours} {root}"
+    return f"run memoryd as {user(owner)}, or choose another home with --home; {give}"
 
 
 def _uuid_in(raw: bytes | None) -> str | None:

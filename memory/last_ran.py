@@ -58,6 +58,21 @@ def _keep(home: Path, now: LastRan) -> None:
 
 
 def as_words(home: Path) -> str:
-    """`` to X or newer, which last ran on this home`` where that is known, else nothing."""
-    last = read(home)
-    return f" to {last.version} or newer, which last ran on this home" if last else ""
+    """`` to X or newer, which last ran on this home`` where X is known to be newer than this one.
+
+    Else that this one, named, is too old: who wrote what cannot be read left no name.
+    """
+    last, ours = read(home), version("memoryd")
+    if last is not None and _numbers(last.version) > _numbers(ours):
+        return f" to {last.version} or newer, which last ran on this home"
+    return f" to one that is newer than this {ours}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """``0.10.1`` as numbers that compare; what is no number ends them."""
+    found: list[int] = []
+    for part in version.split("."):
+        if not (part.isascii() and part.isdigit() and len(part) < 10):
+            break
+        found.append(int(part))
+    return tuple(found)

@@ -1,6 +1,6 @@
 """Whether a home's surroundings are well: who may read it, the disk it is on, where it stands.
 
-Looking changes nothing. ``wrong_modes`` is what ``doctor --fix`` mends; the rest is a person's.
+Looking changes nothing. ``open_modes`` is what ``doctor --fix`` mends; the rest is a person's.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import shutil
 import stat
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from memoryd.memory import last_ran
 from memoryd.memory.database_files import companions
 from memoryd.memory.files import DIRECTORY_MODE, FILE_MODE, read_or_none
 from memoryd.memory.health import Finding
-from memoryd.memory.home import FOLDERS, Home
+from memoryd.memory.home import FOLDERS, Home, foreign_todo, user
 
 #: Less room than this on the home's disk is named: git and SQLite need some to work at all.
 ROOM_BYTES = 100 << 20
@@ -63,16 +62,23 @@ def _wrong(path: Path, wanted: int) -> Iterator[WrongMode]:
         yield WrongMode(path, mode, wanted)
 
 
-def modes(home: Home, *more: Path) -> Iterator[Finding]:
-    """Folders and files that are not the owner's alone, as was promised, or not theirs to write.
+def open_modes(home: Home, *more: Path) -> list[WrongMode]:
+    """Of the wrong modes those that count: what others can see, or is not ours to write.
 
-    What lies in a home that others cannot enter is shut, whatever mode it has.
+    What lies in a home that others cannot enter is shut, whatever mode it has. Raises ``OSError``.
     """
     shut = not stat.S_IMODE(home.root.stat().st_mode) & 0o077
-    for each in wrong_modes(home, *more):
+    return [
+        each
+        for each in wrong_modes(home, *more)
+        if not shut or each.path in more or each.mode & each.wanted != each.wanted
+    ]
+
+
+def modes(home: Home, *more: Path) -> Iterator[Finding]:
+    """Folders and files that are not the owner's alone, as was promised, or not theirs to write."""
+    for each in open_modes(home, *more):
         others = each.mode & 0o077
-        if others and shut and each.path not in more and each.mode & each.wanted == each.wanted:
-            continue
         what = f"{each.path} has the mode {each.mode:04o}, not {each.wanted:04o}: " + (
             "others may look into it" if others else "memoryd cannot write there"
         )
@@ -93,7 +99,7 @@ def owners(home: Home) -> Iterator[Finding]:
     for owner, found in theirs.items():
         more = f" and {len(found) - 1} more in the home" if len(found) > 1 else ""
         what = f"{found[0]}{more}: the owner is {user(owner)}, and memoryd runs as {user(us)}"
-        todo = f"as root: chown -R {user(us)} {home.root}; or run memoryd as {user(owner)}"
+        todo = foreign_todo(home.root, owner)
         yield Finding("home.foreign", "problem", what, todo)
 
 
@@ -103,14 +109,6 @@ def folders(home: Home) -> Iterator[Finding]:
         what = f"{path} is no folder, and one of the home should be there"
         todo = "`memoryd doctor --fix` keeps it under another name and makes the folder"
         yield Finding("home.unusable", "problem", what, todo)
-
-
-def user(uid: int) -> str:
-    """The name of a user, the number where there is none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def disk(home: Home) -> Iterator[Finding]:

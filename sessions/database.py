@@ -174,7 +174,7 @@ class Database:
             raise self._unusable(str(error)) from error
 
     def _unusable(self, text: str) -> HistoryError:
-        said = f"the session history {self.path} cannot be used: {text}"
+        said = f"the session history {self.path} cannot be used: {database_files.one_line(text)}"
         if "locked" in text:
             return HistoryError(said, hint="another process holds it; try again")
         if database_files.is_refusal(text):
@@ -188,7 +188,7 @@ class Database:
         with self.reading() as cursor:
             found = str(cursor.execute("pragma quick_check(1)").fetchone()[0])
         if found != "ok":
-            said = f"the session history {self.path} is damaged: {found[:200]}"
+            said = f"the session history {self.path} is damaged: {database_files.one_line(found)}"
             raise HistoryDamaged(said, hint=_REBUILD)
 
     def _prepare_tables(self, cursor: sqlite3.Cursor) -> None:

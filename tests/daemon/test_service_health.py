@@ -160,10 +160,13 @@ FAULTS: dict[str, tuple[Callable[[Person], object], list[tuple[str, str]]]] = {
     ),
     "a unit of the person's own": (
         lambda person: person.systemd.file().write_text("[Service]\nExecStart=/mine\n"),
-        [],
+        [("service.ok", "ok")],
     ),
-    "no service": (lambda person: person.systemd.file().unlink(), []),
+    "no service": (lambda person: person.systemd.file().unlink(), [("service.ok", "ok")]),
 }
+
+
+NO_TODO = {"service.unknown", "service.ok"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -175,7 +178,7 @@ def test_what_is_wrong_with_the_service_is_named(fault: str, person: Person) -> 
     found = person.wrong()
 
     assert [(each.code, each.severity) for each in found] == expected
-    assert all(each.todo for each in found if each.code != "service.unknown")
+    assert all(each.todo for each in found if each.code not in NO_TODO)
 
 
 def test_the_service_of_another_home_is_not_this_homes(tmp_path: Path, person: Person) -> None:
@@ -183,7 +186,10 @@ def test_the_service_of_another_home_is_not_this_homes(tmp_path: Path, person: P
     other = replace(person.installation, home=make_installation(tmp_path, "other").home)
     person.installation = other
 
-    assert person.wrong() == []
+    (none,) = person.wrong()
+
+    assert none.severity == "ok"
+    assert none.what == "no service is installed for this home; no daemon answers"
 
 
 def test_launchd_is_asked_for_variables_one_by_one(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import claim, enqueue
+from builders import LEASE_SECONDS, claim, enqueue
 
 from memoryd.jobs import checks_work, database
 from memoryd.jobs.checks_work import held_locks, ledger_writers, workers, write_lock
@@ -94,7 +94,8 @@ def test_jobs_that_wait_for_a_daemon_are_named(
     """Where none answers; not while somebody works all the same."""
     enqueue(ledger, "s1")
     enqueue(ledger, "s2")
-    assert found(home, clock, workers, None) == []
+    (none,) = found(home, clock, workers, None)
+    assert (none.code, none.severity) == ("workers.ok", "ok") and "no daemon" in none.what
 
     clock.advance(5 * MINUTE)
     (absent,) = found(home, clock, workers, None)
@@ -102,7 +103,37 @@ def test_jobs_that_wait_for_a_daemon_are_named(
 
     assert (absent.code, absent.severity) == ("daemon.absent", "warning")
     assert "2 jobs" in absent.what and "5 minutes" in absent.what
-    assert found(home, clock, workers, None) == []
+    assert [each.severity for each in found(home, clock, workers, None)] == ["ok"]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["its name is there", "its lease ran out"])
+def test_jobs_of_a_process_that_died_are_named(
+    home: Home, clock: FakeClock, ledger: Ledger, named: bool
+) -> None:
+    """Though nothing waits: at once where the lock has the dead one's name, else by the lease."""
+    enqueue(ledger)
+    claim(ledger)
+    if named:
+        home.daemon_lock.write_text("4194303\n")  # no process may have more
+    else:
+        clock.advance(LEASE_SECONDS + 1)
+
+    (absent,) = found(home, clock, workers, None)
+
+    assert (absent.code, absent.severity) == ("daemon.absent", "warning")
+    assert "worked on 1 job died" in absent.what
+
+
+def test_a_daemon_that_drains_claims_nothing_and_is_not_blamed(
+    home: Home, clock: FakeClock, ledger: Ledger
+) -> None:
+    """What is ready waits for the next one."""
+    enqueue(ledger)
+    clock.advance(3 * MINUTE)
+
+    says = daemon() | {"stopping_until": clock.now_ms() + 1}
+
+    assert found(home, clock, workers, says) == []
 
 
 @contextmanager

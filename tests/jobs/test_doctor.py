@@ -58,6 +58,15 @@ def test_a_clean_home_is_well(home: Home, clock: FakeClock) -> None:
     assert {each.severity for each in found} == {"ok"}
 
 
+def test_what_is_not_there_is_not_said_to_be_well(home: Home, clock: FakeClock) -> None:
+    """No copy yet, no session history, no daemon: an ok says that, and no more."""
+    said = {each.code: each.what for each in examine(home, clock, {})}
+
+    assert "no copy of the ledger yet" in said["backups.ok"]
+    assert "no session history yet" in said["words.ok"]
+    assert "no daemon answers" in said["workers.ok"]
+
+
 def test_a_home_that_is_not_there_is_not_made(tmp_path: Path, clock: FakeClock) -> None:
     """It is named, as is how one is made."""
     (found,) = examine(Home(tmp_path / "none"), clock, {})
@@ -284,14 +293,17 @@ def test_failed_jobs_are_named_and_many_are_counted(home: Home, clock: FakeClock
 
 
 def test_a_provider_that_is_away_for_a_day_is_named(home: Home, clock: FakeClock) -> None:
-    """One that is stopped at once: nothing happens until a person acts."""
+    """A warning at first; one that is stopped at once: nothing happens until a person acts."""
     ledger = ledger_of(home, clock)
     ledger.breakers.trip("rules", "provider.unavailable", "no route")
     clock.advance(DAY)
-    assert wrong(home, clock) == []
+    young = the_one(home, clock)
+    assert (young.code, young.severity) == ("provider.away", "warning")
+    assert "has not answered since" in young.what
 
     clock.advance(1)
-    assert the_one(home, clock).code == "provider.away"
+    old = the_one(home, clock)
+    assert (old.code, old.severity) == ("provider.away", "problem")
     ledger.breakers.stop("rules", "provider.permanent", "bad key")
 
     assert the_one(home, clock).code == "provider.stopped"

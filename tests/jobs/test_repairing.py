@@ -96,6 +96,7 @@ def test_what_others_may_look_into_is_named_and_shut(
     path.chmod(mode)
     if name != ".":
         assert codes(home, clock) == []
+        assert fix(home, clock) == []
         home.root.chmod(0o755)
 
     found = {each.what.split(" ")[0]: each for each in wrong(home, clock)}
@@ -124,6 +125,7 @@ def test_a_key_file_that_others_may_read_is_a_problem(home: Home, clock: FakeClo
 
 def test_what_memoryd_may_not_write_is_named_and_opened(home: Home, clock: FakeClock) -> None:
     """By its owner, without any other right."""
+    wrong(home, clock)  # nobody may import what is not loaded yet
     shutil.rmtree(home.root)
     place = home.root.parent
     if os.geteuid() == 0:
@@ -155,14 +157,18 @@ def test_the_home_of_another_user_is_refused_and_not_written(home: Home, clock: 
         os.chown(home.root, NOBODY, NOBODY)
     before = sorted(home.root.iterdir())
 
-    with pytest.raises(HomeForeign, match="belongs to user") as raised:
+    with pytest.raises(HomeForeign, match="belongs to the user") as raised:
         open_ledger(home, Config(), clock)
 
-    assert "as its owner" in raised.value.hint
+    assert "run memoryd as " in raised.value.hint and "chown -R" in raised.value.hint
     assert sorted(home.root.iterdir()) == before
     if os.geteuid() == 0:
-        found = [each for each in wrong(home, clock) if each.code == "home.foreign"]
-        assert "chown -R" in found[0].todo
+        (found,) = examine(home, clock, {})
+        assert (found.code, found.todo) == ("home.foreign", raised.value.hint)
+        home.root.chmod(0o755)
+        (done,) = repair(home, clock, {})
+        assert done.left and done.code == "home.foreign"
+        assert stat.S_IMODE(home.root.stat().st_mode) == 0o755
 
 
 class _Disk(NamedTuple):

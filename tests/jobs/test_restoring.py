@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -309,6 +310,32 @@ def test_a_damaged_session_history_is_begun_anew(world: World, name: str) -> Non
     assert len(list(world.home.root.glob("sessions.sqlite.damaged-*"))) == 1
 
 
+@pytest.mark.parametrize("name", ["sessions.sqlite", "memoryd.sqlite"])
+def test_damage_within_is_one_finding_in_one_line(world: World, name: str) -> None:
+    """SQLite says several lines of it, and different ones at each look."""
+    path = world.home.root / name
+    data = bytearray(path.read_bytes())
+    data[8192:12288] = bytes(each * 7 % 251 for each in range(4096))
+    path.write_bytes(data)
+
+    (found,) = problems(world)
+
+    assert found.code.endswith(".damaged") and "***" not in found.what
+    assert "\n" not in found.what and "page 3" in found.what.lower()
+
+
+def test_what_belonged_to_a_database_that_is_gone_is_named_once_put_aside(world: World) -> None:
+    """Its log and its shared memory, of which nobody else tells."""
+    for end in ("-shm", "-wal"):
+        (world.home.root / f"memoryd.sqlite.damaged-7{end}").touch()
+    (world.home.root / "sessions.sqlite.damaged-7").touch()
+
+    found = examine(world.home, world.clock, world.environ)
+
+    log, words = (each.what for each in found if each.code == "database.aside")
+    assert "damaged-7-shm and memoryd.sqlite.damaged-7-wal" in log and words.endswith(": put aside")
+
+
 def test_a_running_daemon_is_in_the_way(world: World) -> None:
     """Its pid is said, and nothing of the databases is touched; modes are mended all the same."""
     damage(world.home.ledger)
@@ -336,6 +363,9 @@ def test_a_newer_ledger_is_left(world: World) -> None:
     (left,) = [each for each in fix(world) if each.left]
 
     assert left.code == "ledger.newer" and "9.8.7 or newer" in left.what
+    note.write_text(f'{{"version": "{version("memoryd")}", "home": "/elsewhere"}}')
+    (left,) = [each for each in fix(world) if each.left]
+    assert f"newer than this {version('memoryd')};" in left.what and " or newer" not in left.what
 
 
 def test_no_home_is_repaired_into_being(tmp_path: Path, clock: FakeClock) -> None:
