@@ -59,7 +59,7 @@ class FileLock:
     def holder(self) -> int:
         """The pid the last holder wrote, 0 when there is none to read. Information only."""
         try:
-            return int(self.path.read_text("ascii", errors="replace").strip() or 0)
+            return int(self.path.read_bytes().strip() or 0)
         except (OSError, ValueError):
             return 0
 
