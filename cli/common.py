@@ -186,7 +186,11 @@ def configuration(home: Home) -> Config:
     try:
         return load(home.config_file)
     except ConfigError as error:
-        click.echo(printable(f"memoryd: {error.message}; the defaults are used"), err=True)
+        more = len(error.problems) - 1
+        rest = f" (and {more} more)" if more > 0 else ""
+        used = "this command uses the defaults, a daemon that runs what it last read"
+        said = f"memoryd: {error.message}{rest}; {used}: `memoryd config check`"
+        click.echo(printable(said), err=True)
         return Config()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memoryd.cli.common import absolute, home_option, json_option, open_queue, say
+from memoryd.cli.interrupted import telling_when_interrupted
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 #: How long ``--wait`` waits for a daemon.
 WAIT_SECONDS = 3600.0
+_NOBODY = (
+    "\n  no daemon answers: `memoryd run --once` works it off now, `memoryd run` or"
+    " `memoryd service install` from now on"
+)
 
 
 @click.command(
@@ -67,11 +72,13 @@ def enqueue(
             hint="a kill switch was set while it ran, or it was forgotten",
         )
     if not wait:
-        Client(home.socket(os.environ)).ring()
-        say(_values(made.job, made.created), _line(made.job, made.created), as_json)
+        rung = Client(home.socket(os.environ)).ring()
+        nobody = "" if rung or made.job.at_rest else _NOBODY
+        values = _values(made.job, made.created, rung)
+        say(values, f"{_line(made.job, made.created)}{nobody}", as_json)
         return
-    job = _wait(home, ledger, made)
-    say(_values(job, made.created), _line(job, made.created), as_json)
+    job, rung = _wait(home, ledger, made)
+    say(_values(job, made.created, rung), _line(job, made.created), as_json)
     if job.status != "completed":
         sys.exit(1)
 
@@ -102,8 +109,8 @@ def _find(agent: str, session: str | None, transcript: Path | None) -> tuple[str
     return session, transcript
 
 
-def _wait(home: Home, ledger: Ledger, made: Enqueued) -> Job:
-    """The job when it has come to rest, worked by the daemon or, without one, here.
+def _wait(home: Home, ledger: Ledger, made: Enqueued) -> tuple[Job, bool]:
+    """The job when it has come to rest, worked by the daemon or, without one, here; and whether.
 
     Never with the defaults in place of a configuration that cannot be used: they exclude nothing.
     """
@@ -111,13 +118,17 @@ def _wait(home: Home, ledger: Ledger, made: Enqueued) -> Job:
     from memoryd.memory.config import load
 
     assert made.job is not None
+    rung = False
     if not made.job.at_rest:
-        run_once(home, load(home.config_file), os.environ, only=made.job.id)
-    return ledger.records.job(made.job.id)
+        name = made.job.id[-8:]
+        with telling_when_interrupted(f"job {name} stays in the queue: `memoryd show {name}`"):
+            worked = run_once(home, load(home.config_file), os.environ, only=made.job.id)
+        rung = worked.by == "daemon"
+    return ledger.records.job(made.job.id), rung
 
 
-def _values(job: Job, created: bool) -> dict[str, object]:
-    return {"created": created, "job": asdict(job)}
+def _values(job: Job, created: bool, rung: bool) -> dict[str, object]:
+    return {"created": created, "rung": rung, "job": asdict(job)}
 
 
 def _line(job: Job, created: bool) -> str:

@@ -8,6 +8,7 @@ import sys
 import click
 
 from memoryd.cli.common import home_option, json_option, say
+from memoryd.cli.interrupted import telling_when_interrupted
 from memoryd.memory.errors import ConfigError, HomeGone
 from memoryd.memory.home import Home
 
@@ -36,7 +37,8 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
         from memoryd.daemon.once import run_once
         from memoryd.memory.config import load
 
-        worked = run_once(home, load(home.config_file), os.environ)
+        with telling_when_interrupted("what was not finished stays in the queue"):
+            worked = run_once(home, load(home.config_file), os.environ)
     except (ConfigError, HomeGone) as error:
         from memoryd.cli.main import EXIT_UNUSABLE_CONFIGURATION, fail
         from memoryd.daemon.supervised import exit_code

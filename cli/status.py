@@ -38,6 +38,7 @@ def status(watch: bool, metrics: bool, home: Home, as_json: bool) -> None:
 
 def look(home: Home) -> dict[str, Any]:
     """The report of the running daemon, else what the files say."""
+    from memoryd.cli.status_beside import seen_beside
     from memoryd.daemon.client import Client
 
     ledger, config = open_queue(home)
@@ -47,7 +48,7 @@ def look(home: Home) -> dict[str, Any]:
             from memoryd.jobs.report import report
 
             values = asdict(report(home, ledger, config, os.environ)) | {"daemon": None}
-        return values
+        return values | seen_beside(home, alone=values["daemon"] is None)
     finally:
         ledger.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memoryd.cli.common import age, when
+from memoryd.cli.status_alone import alone_lines
 from memoryd.cli.status_jobs import disk_lines, job_lines, lock_lines
 from memoryd.cli.words import plain
 
@@ -14,7 +15,7 @@ def lines_of(values: dict[str, Any]) -> list[str]:
     daemon = values["daemon"] or {}
     return [
         f"home      {values['home']}",
-        *_daemon(values["daemon"]),
+        *(_daemon(values["daemon"]) if values["daemon"] else alone_lines(values)),
         *job_lines(values),
         *_people(values),
         *_providers(values),
@@ -115,15 +116,16 @@ def _stores(daemon: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _daemon(daemon: dict[str, Any] | None) -> list[str]:
-    if daemon is None:
-        return ["daemon    not running; start it with `memoryd run` or `memoryd service install`"]
+def _daemon(daemon: dict[str, Any]) -> list[str]:
     said = [f"pid {daemon['pid']}"]
     if daemon.get("version"):
         said.append(f"version {daemon['version']}")
     said.append(f"up {age(daemon['started_at'])}")
     if "workers" in daemon:
         said.append(f"{daemon['busy']} of {daemon['workers']} workers busy")
+    if until := daemon.get("stopping_until"):
+        rest = age(until)
+        said.append(f"stopping, {rest} at most" if rest.startswith("in ") else "stopping")
     if daemon["reloads"]:
         said.append(f"configuration read again {daemon['reloads']} times")
     looked = [

@@ -135,6 +135,8 @@ class _Seen:
     upgraded_to: str = ""
     #: Settings that were changed and are not used before a restart.
     restart_for: tuple[str, ...] = ()
+    #: Wall ms at which the drain ends at the latest, once it has begun.
+    stopping_until: int | None = None
 
 
 class Daemon:
@@ -272,6 +274,8 @@ class Daemon:
     # -- shutdown --------------------------------------------------------------------------------
 
     def _say_stopping(self) -> None:
+        drain_ms = int(self.place.config.queue.drain_seconds * 1000)
+        self.seen.stopping_until = self.clock.now_ms() + drain_ms
         working = len(self.keeper.alive())
         self.notifier.send(STOPPING="1", STATUS=f"stopping, {working} attempts in flight")
 
@@ -540,6 +544,7 @@ class Daemon:
             "version": self.upgrades.running,
             "upgraded_to": self.seen.upgraded_to,
             "restart_for": list(self.seen.restart_for),
+            "stopping_until": self.seen.stopping_until,
         } | self.stores.troubles.for_status()
         return found
 

@@ -28,12 +28,25 @@ def switch_on(environ: Mapping[str, str]) -> bool:
     if lingers(environ):
         return False
     _must_do(environ, "enable-linger")
+    if lingers(environ) is False:
+        raise _in_vain("enable-linger", "lingering could not be switched on")
     return True
 
 
 def switch_off(environ: Mapping[str, str]) -> None:
     """End the lingering. Raises ``ServiceError`` where it is refused."""
     _must_do(environ, "disable-linger")
+    if lingers(environ):
+        raise _in_vain("disable-linger", "lingering could not be switched off")
+
+
+def _in_vain(command: str, what: str) -> ServiceError:
+    said = f"{what}: loginctl {command} said nothing and changed nothing"
+    return ServiceError(said, hint=_by_hand(command))
+
+
+def _by_hand(command: str) -> str:
+    return f"someone who may: `loginctl {command} {os.getuid()}`"
 
 
 def _loginctl(environ: Mapping[str, str], command: str, *words: str) -> str | None:
@@ -43,5 +56,4 @@ def _loginctl(environ: Mapping[str, str], command: str, *words: str) -> str | No
 
 def _must_do(environ: Mapping[str, str], command: str) -> None:
     done = ask(environ, QUESTION_SECONDS, "loginctl", command, str(os.getuid()))
-    by_hand = f"someone who may: `loginctl {command} {os.getuid()}`"
-    must(done, f"loginctl {command} failed", by_hand)
+    must(done, f"loginctl {command} failed", _by_hand(command))

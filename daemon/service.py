@@ -132,7 +132,13 @@ def stop(manager: Manager) -> State:
         service_record.write(home, replace(service_record.read(home), stopped=True))
     finally:
         manager.stop()
-    return manager.state()
+    state = manager.state()
+    if state.active:
+        raise ServiceError(
+            f"the service was told to stop and still is {state.detail}",
+            hint="`memoryd service logs` tells why; `memoryd service status` looks again",
+        )
+    return state
 
 
 def restart(manager: Manager) -> State:

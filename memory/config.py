@@ -277,11 +277,29 @@ def _read_toml(path: Path) -> dict[str, Any]:
             f"{path} cannot be read: {error.strerror}", hint="check its owner and mode"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        said = _with_its_line(path, error)
         raise ConfigError(
-            f"{path} is not TOML: {error}",
+            f"{path} is not TOML: {said}",
             hint="mend the line it names; `memoryd config check` reads it again",
-            problems=(f"{path}: {error}",),
+            problems=(f"{path}: {said}",),
         ) from error
+
+
+def _with_its_line(path: Path, error: ValueError) -> str:
+    """What is wrong and in which line: of bytes, and of what ends too soon, the parser tells none.
+
+    What was not closed may have begun above the last line.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        line = data.count(b"\n", 0, error.start) + 1
+        return f"bytes that are no UTF-8 (at line {line})"
+    last = data.rstrip().count(b"\n") + 1
+    end = f"(at line {last}, the last: something that begins there or above is not closed)"
+    return str(error).replace("(at end of document)", end)
 
 
 def _own_section(name: str, content: object, problems: list[str]) -> dict[str, Any]:

@@ -6,9 +6,11 @@ own. Looking first tells a person what is there, and changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -77,6 +79,28 @@ def is_damage(text: str) -> bool:
 def is_refusal(text: str) -> bool:
     """Whether what SQLite said means that the system refused: no room, no right, no descriptor."""
     return any(words in text for words in _REFUSAL)
+
+
+def glance(path: Path, seconds: float) -> str:
+    """What is wrong with the database at ``path``, as far as is seen within ``seconds``.
+
+    Empty where nothing is, none is there, or it was kept from looking. Writes nothing of its own.
+    """
+    import sqlite3
+
+    try:
+        if is_empty(path) or (wrong := out_of_place(path)):
+            return "" if is_empty(path) else wrong
+        ends = time.monotonic() + seconds
+        where = f"file:{quote(os.fspath(path))}?mode=ro"
+        with contextlib.closing(sqlite3.connect(where, uri=True, timeout=seconds)) as opened:
+            opened.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
+            found = str(opened.execute("pragma quick_check(1)").fetchone()[0])
+    except OSError:
+        return ""
+    except sqlite3.Error as error:
+        return one_line(str(error)) if is_damage(str(error)) else ""
+    return "" if found == "ok" else one_line(found)
 
 
 def one_line(said: str) -> str:

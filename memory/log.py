@@ -12,12 +12,20 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
+from memoryd.memory.text import clip
+
 if TYPE_CHECKING:
+    import logging
+
     from structlog.typing import EventDict, FilteringBoundLogger
 
 #: Exceptions of one chain, and frames of each, that are logged at most.
 _CHAIN = 5
 _FRAMES = 20
+#: Of a line that a library logs.
+_SAID_CHARACTERS = 200
+#: A library whose warnings we turn into lines of our own (``watch.*``).
+_HEARD_ELSEWHERE = "watchdog"
 
 #: What was asked for and is done once somebody logs: most commands say nothing, and structlog takes
 #: a tenth of their time.
@@ -67,8 +75,33 @@ def _configure(stream: TextIO, verbose: bool, quiet: bool) -> None:
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
+    _take_over(logging.getLogger())
     for name in ("huey", "huey.consumer", "git", "watchdog"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _take_over(root: logging.Logger) -> None:
+    """Have what the libraries say be lines of ours: one JSON object each, like any other.
+
+    Their words stand as they are in their code, without what they put into them.
+    """
+    import logging
+
+    class Ours(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name.startswith(_HEARD_ELSEWHERE):
+                return
+            said = {"logger": record.name, "message": clip(str(record.msg), _SAID_CHARACTERS)}
+            error = record.exc_info[1] if record.exc_info else None
+            if record.levelno >= logging.ERROR:
+                logger().error("library.said", exc_info=error, **said)
+            else:
+                logger().warning("library.said", exc_info=error, **said)
+
+    for each in list(root.handlers):
+        if type(each).__qualname__ == Ours.__qualname__:
+            root.removeHandler(each)
+    root.addHandler(Ours(logging.WARNING))
 
 
 def _where_it_failed(_: object, __: str, event: EventDict) -> EventDict:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from processes import World
+
+from memoryd.cli.common import configuration
+from memoryd.memory.config import Config, load
+from memoryd.memory.errors import ConfigError
+from memoryd.memory.home import Home
 
 
 def test_show_prints_every_setting_in_a_form_that_can_be_read_back(world: World) -> None:
@@ -37,7 +43,41 @@ def test_other_commands_say_it_and_use_the_defaults(world: World) -> None:
     done = world.run("status")
 
     assert done.returncode == 0
-    assert "the defaults are used" in done.stderr
+    assert "uses the defaults, a daemon that runs what it last read" in done.stderr
+    assert "`memoryd config check`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b"a = 1\nx = [", 2),
+        (b'a = 1\n\nx = """\n\n\n', 3),
+        (b'x = "\n', 1),
+        (b"a = 1\nb = 2\nx = '\xff'\n", 3),
+        (b"a = 1\nx = = 2\n", 2),
+    ],
+)
+def test_the_line_that_is_no_toml_is_named(home: Home, text: bytes, line: int) -> None:
+    """Also where the parser names none: at the end of the file, and for bytes."""
+    home.config_file.write_bytes(text)
+
+    with pytest.raises(ConfigError) as raised:
+        load(home.config_file)
+
+    assert (
+        f"at line {line}" in raised.value.message and f"at line {line}" in raised.value.problems[0]
+    )
+
+
+def test_what_is_said_of_a_broken_file_counts_its_problems(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first is named, and how many more there are."""
+    home.config_file.write_text("[queue]\nworker = 3\nlease = 1\n[provder]\n")
+
+    assert configuration(home) == Config()
+
+    assert "worker; did you mean workers? (and 2 more);" in capsys.readouterr().err
 
 
 def test_run_refuses_a_file_that_cannot_be_used(world: World) -> None:

@@ -20,13 +20,16 @@ from click.testing import CliRunner
 from memoryd.cli import watch
 from memoryd.cli.common import size
 from memoryd.cli.main import cli
+from memoryd.cli.status_beside import seen_beside
 from memoryd.cli.status_text import lines_of
 from memoryd.cli.watch import Screen, _fitting
+from memoryd.daemon import service_record
 from memoryd.daemon.client import Client
 from memoryd.jobs.workplace import open_ledger
 from memoryd.memory.clock import SystemClock
 from memoryd.memory.config import Config
 from memoryd.memory.home import Home
+from memoryd.sessions.history import History
 
 PATIENCE_SECONDS = 15.0
 
@@ -118,6 +121,61 @@ def test_everything_there_is_has_its_line(home: Home) -> None:
     assert "breaker   anthropic is not asked any more: 401\n" in text
     assert "breaker   openai: the provider does not answer, since " in text
     assert "lock      -code is held by process 77 for 11m" in text and "-new" not in text
+
+
+ALONE: dict[str, tuple[dict[str, Any], str]] = {
+    "it died at its work": (
+        {"counts": {"running": 2}, "worker_died": True},
+        "died      who worked on the 2 running jobs: taken up again at the next start",
+    ),
+    "a person stopped it": ({"service_stopped": True}, "you stopped it: `memoryd service start`"),
+    "another process works": (
+        {"counts": {"running": 1}, "locks": [{"lock": "daemon", "pid": 77, "since": 0}]},
+        "daemon    none answers; process 77 works here for ",
+    ),
+    "damage keeps it from starting": ({"history_trouble": "page 3"}, ": page 3: `memoryd doctor"),
+}
+
+
+@pytest.mark.parametrize("why", ALONE)
+def test_where_no_daemon_answers_it_is_said_why(home: Home, why: str) -> None:
+    """And what to do about it."""
+    changes, expected = ALONE[why]
+
+    text = "\n".join(text_of(status_of(home) | changes))
+
+    assert expected in text
+    assert ("start it with `memoryd run`" in text) == (why[0] in "id")
+
+
+def test_what_keeps_a_daemon_from_running_is_looked_at(home: Home) -> None:
+    """The lock of one that died, the service that was stopped, a damaged session history."""
+    well = seen_beside(home, alone=True)
+    with History(home.session_history, SystemClock()):
+        pass
+    assert seen_beside(home, alone=True) == well == seen_beside(home, alone=False)
+
+    home.daemon_lock.write_text("4194303\n")
+    service_record.write(home, service_record.Record(stopped=True))
+    data = bytearray(home.session_history.read_bytes())
+    data[8192:12288] = b"\x5a" * 4096
+    home.session_history.write_bytes(data)
+
+    seen = seen_beside(home, alone=True)
+
+    assert seen["worker_died"] and seen["service_stopped"]
+    assert seen["history_trouble"].lower().count("page 3") and "\n" not in seen["history_trouble"]
+
+
+def test_a_daemon_that_drains_says_for_how_long(home: Home) -> None:
+    """And no more than that once the time is over."""
+    now = int(time.time() * 1000)
+    daemon = {"pid": 12, "started_at": now, "reloads": 0}
+    values = status_of(home)
+
+    for until, said in ((now + 13_900, "stopping, in 13s at most"), (now - 5000, "stopping")):
+        line = text_of(values | {"daemon": daemon | {"stopping_until": until}})[1]
+        assert line.endswith(said)
 
 
 def test_a_daemon_of_an_older_version_is_shown_as_far_as_it_tells(home: Home) -> None:

@@ -91,6 +91,16 @@ def test_the_watchdog_waits_longer_than_a_stuck_attempt_is_given(daemon: Daemon)
     assert 2 * fed_every - fed_every > STUCK_AFTER_SECONDS + STUCK_LOOK_SECONDS
 
 
+def test_a_stop_says_until_when_it_may_take(daemon: Daemon, clock: FakeClock) -> None:
+    """The drain ends by then; before, there is no such time."""
+    assert daemon.status()["daemon"]["stopping_until"] is None
+
+    daemon._say_stopping()
+
+    drain_ms = int(daemon.place.config.queue.drain_seconds * 1000)
+    assert daemon.status()["daemon"]["stopping_until"] == clock.now_ms() + drain_ms
+
+
 def test_a_reload_uses_what_it_can_and_names_what_needs_a_restart(
     daemon: Daemon, listener: socket.socket
 ) -> None:

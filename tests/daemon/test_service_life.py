@@ -85,6 +85,15 @@ def test_a_stop_is_remembered_until_a_start(tmp_path: Path, systemd: Systemd) ->
     ]
 
 
+def test_a_stop_that_changed_nothing_is_no_success(tmp_path: Path, systemd: Systemd) -> None:
+    """The service that is told to stop and still runs is named."""
+    service.install(systemd, make_installation(tmp_path))
+    make_fake(tmp_path, "systemctl", FAKE_SYSTEMCTL.replace("stop) rm -f active", "stop) :"))
+
+    with pytest.raises(ServiceError, match=r"told to stop and still is active \(running\)"):
+        service.stop(systemd)
+
+
 def test_setup_does_not_start_what_a_person_stopped(commands: CliRunner) -> None:
     """``--yes`` takes every step but that one."""
     commands.invoke(command, ["install"])
@@ -295,6 +304,17 @@ def test_lingering_that_is_refused_is_said(tmp_path: Path, systemd: Systemd) -> 
     assert f"loginctl enable-linger {os.getuid()}" in caught.value.hint
     assert systemd.state().active
     assert service_record.read(installation.home) == Record()
+
+
+def test_lingering_that_stays_off_is_no_success(tmp_path: Path, systemd: Systemd) -> None:
+    """What loginctl says afterwards counts, and what was not switched on is not ours to end."""
+    make_fake(tmp_path, "loginctl", FAKE_LOGINCTL.replace(": > linger", ":"))
+
+    with pytest.raises(ServiceError, match="lingering could not be switched on") as caught:
+        service.install(systemd, make_installation(tmp_path), linger=True)
+
+    assert f"loginctl enable-linger {os.getuid()}" in caught.value.hint
+    assert not service_record.read(make_installation(tmp_path).home).linger
 
 
 def test_launchd_has_no_lingering(tmp_path: Path, launchd: Launchd) -> None:
