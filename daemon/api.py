@@ -34,6 +34,7 @@ from urllib.parse import parse_qs
 from memoryd.daemon.metrics import CONTENT_TYPE as METRICS_TYPE
 from memoryd.memory.errors import HomeError, MemorydError, UsageError
 from memoryd.memory.files import make_directory
+from memoryd.memory.home import user
 
 #: Longest wait one request may ask for.
 WAIT_LIMIT_SECONDS = 3600.0
@@ -272,5 +273,6 @@ def _refuse_foreign_folder(folder: Path) -> None:
     owner = folder.stat().st_uid
     if owner != os.getuid():
         raise HomeError(
-            f"the folder {folder} belongs to user {owner}", hint="remove it or set XDG_RUNTIME_DIR"
+            f"the folder {folder} belongs to the user {user(owner)}",
+            hint="remove it or set XDG_RUNTIME_DIR",
         )

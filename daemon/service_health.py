@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoryd.daemon import service
-from memoryd.daemon.client import Client
 from memoryd.daemon.service_files import MARKER, Installation, named_by
 from memoryd.daemon.service_programs import Manager
 from memoryd.jobs.doctor import Check, Look
@@ -93,7 +92,7 @@ def _state(found: service.Status, look: Look) -> Iterator[Finding]:
 
 def _inactive(found: service.Status, look: Look) -> Iterator[Finding]:
     begin = "`memoryd service start` starts it"
-    if Client(look.home.socket(look.environ)).status() is not None:
+    if look.daemon is not None:
         what = "the service does not run; a daemon that was started by hand does"
         yield Finding("service.ok", "ok", what)
         return

@@ -379,7 +379,7 @@ def test_a_folder_of_another_user_is_refused(
     answers = answers_of(daemon)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
 
-    with pytest.raises(HomeError, match="belongs to user"):
+    with pytest.raises(HomeError, match="belongs to the user"):
         Api(folder / "memoryd.sock", answers).start()
 
 

@@ -192,6 +192,18 @@ def test_the_service_of_another_home_is_not_this_homes(tmp_path: Path, person: P
     assert none.what == "no service is installed for this home; no daemon answers"
 
 
+def test_a_service_beside_a_daemon_of_the_persons_own_is_not_said_to_run(person: Person) -> None:
+    """It is no fault, and the words say what runs."""
+    remove(person, "active")
+
+    (found,) = look_at_service(
+        Look(person.installation.home, FakeClock(), person.environ, {"pid": 1})
+    )
+
+    assert (found.code, found.severity) == ("service.ok", "ok")
+    assert found.what == "the service does not run; a daemon that was started by hand does"
+
+
 def test_launchd_is_asked_for_variables_one_by_one(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
