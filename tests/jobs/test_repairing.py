@@ -129,7 +129,8 @@ def test_what_memoryd_may_not_write_is_named_and_opened(home: Home, clock: FakeC
     shutil.rmtree(home.root)
     place = home.root.parent
     if os.geteuid() == 0:
-        for folder in (place, *list(place.parents)[:2]):
+        ours = [each for each in place.parents if each.name.startswith(("pytest-", "popen-"))]
+        for folder in (place, *ours):
             folder.chmod(0o755)
         os.chown(place, NOBODY, NOBODY)
 
