@@ -19,6 +19,7 @@ from memoryd.cli.backfill_shown import (
 from memoryd.cli.common import home_option, json_option, open_queue, say
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +119,7 @@ def pause(home: Home, as_json: bool) -> None:
         ledger.archive.say("paused")
         jobs = ledger.archive.open_jobs()
         values = {"state": "paused", "reason": "backfill.paused", "since": ledger.clock.now_ms()}
-    text = f"paused; {jobs} jobs wait until `memoryd backfill start`"
+    text = f"paused; {counted(jobs, 'job')} will wait until `memoryd backfill start`"
     say(values | {"jobs": jobs}, text, as_json)
 
 
@@ -133,5 +134,5 @@ def reset(home: Home, as_json: bool) -> None:
         aside, _ = ledger.archive.reset()
         sessions = _discover(home, ledger, config)
     Client(home.socket(os.environ)).ring()
-    text = f"{aside} sessions that were set aside wait again; {sessions} were looked at"
+    text = f"set aside before, waiting again: {counted(aside, 'session')}; looked at: {sessions}"
     say({"set_aside": aside, "sessions": sessions}, text, as_json)

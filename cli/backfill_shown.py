@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from memoryd.cli.common import age, table, when
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.jobs.forecast import Forecast, Price, Turn
@@ -102,18 +103,18 @@ def status_lines(values: dict[str, Any]) -> list[str]:
 
 
 def _takes(takes: dict[str, Any]) -> str:
-    said = f"{takes['sessions']} sessions"
+    said = counted(takes["sessions"], "session")
     if takes["calls"]:
-        said += f", about {takes['calls']} calls and {takes['tokens']} tokens"
+        said += f", about {counted(takes['calls'], 'call')} and {counted(takes['tokens'], 'token')}"
     return said if takes["cost"] is None else f"{said}, {takes['cost']:.2f} of money"
 
 
 def _used(today: dict[str, Any]) -> str:
-    said = f"{today['sessions']} of {today['per_day']} sessions"
+    said = f"{today['sessions']} of {counted(today['per_day'], 'session')}"
     if today["max_calls"] is None:
         return said
-    calls = f"{today['calls']} of {today['max_calls']} calls"
-    return f"{said}, {calls}, {today['tokens']} of {today['max_tokens']} tokens"
+    calls = f"{today['calls']} of {counted(today['max_calls'], 'call')}"
+    return f"{said}, {calls}, {today['tokens']} of {counted(today['max_tokens'], 'token')}"
 
 
 def _warnings(at_risk: list[dict[str, Any]]) -> list[str]:
@@ -121,8 +122,8 @@ def _warnings(at_risk: list[dict[str, Any]]) -> list[str]:
 
     now_ms = int(time.time() * 1000)
     return [
-        f"at risk   {each['agent']} deletes {each['sessions']} sessions before their turn, the"
-        f" first {deletes_when(each['first_at'], now_ms)} ({each['setting']})"
+        f"at risk   {each['agent']} deletes {counted(each['sessions'], 'session')} before their"
+        f" turn, the first {deletes_when(each['first_at'], now_ms)} ({each['setting']})"
         for each in at_risk
     ]
 

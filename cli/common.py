@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -220,6 +222,29 @@ def open_queue(home: Home, *, make: bool = False) -> tuple[Ledger, Config]:
     ledger = open_ledger(home, config, SystemClock())
     take_in(home, ledger, lambda agent, session: find_transcript(os.environ, agent, session))
     return ledger, config
+
+
+def ring(home: Home) -> str:
+    """Tell the daemon to look; what is to be said, on a line of its own, where none answers."""
+    from memoryd.daemon.client import Client
+
+    if Client(home.socket(os.environ)).ring():
+        return ""
+    return (
+        "\n  no daemon runs: `memoryd run --once` works it now, `memoryd service start` from now on"
+    )
+
+
+@contextmanager
+def interruptible(said: str) -> Iterator[None]:
+    """Where Ctrl-C ends what is done here, say what that leaves, and leave with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from memoryd.cli.main import EXIT_INTERRUPTED
+
+        click.echo(f"\nmemoryd: interrupted; {said}", err=True)
+        sys.exit(EXIT_INTERRUPTED)
 
 
 def heard_ms(home: Home, project: str) -> int:

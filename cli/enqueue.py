@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import absolute, home_option, json_option, open_queue, say
-from memoryd.cli.interrupted import telling_when_interrupted
+from memoryd.cli.common import (
+    absolute,
+    home_option,
+    interruptible,
+    json_option,
+    open_queue,
+    ring,
+    say,
+)
+from memoryd.cli.words import plain
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
     from memoryd.jobs.job import Job
     from memoryd.jobs.ledger import Enqueued, Ledger
-
-#: How long ``--wait`` waits for a daemon.
-WAIT_SECONDS = 3600.0
-_NOBODY = (
-    "\n  no daemon answers: `memoryd run --once` works it off now, `memoryd run` or"
-    " `memoryd service install` from now on"
-)
 
 
 @click.command(
@@ -51,10 +52,11 @@ def enqueue(
     as_json: bool,
 ) -> None:
     """Have a session distilled, up to the last whole line or row its transcript has now."""
-    from memoryd.daemon.client import Client
     from memoryd.sessions.agents import adapter_for
+    from memoryd.sessions.recognising import require_own
 
     session, transcript = _find(agent, session, transcript)
+    require_own(agent, transcript, session)
     ledger, _ = open_queue(home, make=True)
     made = ledger.enqueue(
         kind,
@@ -72,13 +74,13 @@ def enqueue(
             hint="a kill switch was set while it ran, or it was forgotten",
         )
     if not wait:
-        rung = Client(home.socket(os.environ)).ring()
-        nobody = "" if rung or made.job.at_rest else _NOBODY
-        values = _values(made.job, made.created, rung)
-        say(values, f"{_line(made.job, made.created)}{nobody}", as_json)
+        waits = "" if made.job.at_rest else ring(home)
+        say(_values(made.job, made.created), _line(made.job, made.created) + waits, as_json)
         return
-    job, rung = _wait(home, ledger, made)
-    say(_values(job, made.created, rung), _line(job, made.created), as_json)
+    short = made.job.id[-8:]
+    with interruptible(f"job {short} stays in the queue; `memoryd show {short}` tells of it"):
+        job = _wait(home, ledger, made)
+    say(_values(job, made.created), _line(job, made.created), as_json)
     if job.status != "completed":
         sys.exit(1)
 
@@ -109,8 +111,8 @@ def _find(agent: str, session: str | None, transcript: Path | None) -> tuple[str
     return session, transcript
 
 
-def _wait(home: Home, ledger: Ledger, made: Enqueued) -> tuple[Job, bool]:
-    """The job when it has come to rest, worked by the daemon or, without one, here; and whether.
+def _wait(home: Home, ledger: Ledger, made: Enqueued) -> Job:
+    """The job when it has come to rest, worked by the daemon or, without one, here.
 
     Never with the defaults in place of a configuration that cannot be used: they exclude nothing.
     """
@@ -118,22 +120,18 @@ def _wait(home: Home, ledger: Ledger, made: Enqueued) -> tuple[Job, bool]:
     from memoryd.memory.config import load
 
     assert made.job is not None
-    rung = False
     if not made.job.at_rest:
-        name = made.job.id[-8:]
-        with telling_when_interrupted(f"job {name} stays in the queue: `memoryd show {name}`"):
-            worked = run_once(home, load(home.config_file), os.environ, only=made.job.id)
-        rung = worked.by == "daemon"
-    return ledger.records.job(made.job.id), rung
+        run_once(home, load(home.config_file), os.environ, only=made.job.id)
+    return ledger.records.job(made.job.id)
 
 
-def _values(job: Job, created: bool, rung: bool) -> dict[str, object]:
-    return {"created": created, "rung": rung, "job": asdict(job)}
+def _values(job: Job, created: bool) -> dict[str, object]:
+    return {"created": created, "job": asdict(job)}
 
 
 def _line(job: Job, created: bool) -> str:
     state = job.shown_status
-    came = job.outcome_code or job.wait_reason or job.error_code
+    came = plain(job.outcome_code or job.wait_reason or job.error_code)
     about = f" ({came})" if came else ""
     known = "" if created else ", asked for before"
     more = f"\n  {job.error_detail}" if job.error_detail else ""

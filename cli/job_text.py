@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoryd.cli.common import age, lasted, table, when
 from memoryd.cli.words import MADE_BY, plain, to_do
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.jobs.job import Job
@@ -48,7 +49,7 @@ def transcript_lines(found: dict[str, Any] | None) -> list[str]:
     """What ingestion counted in the session's transcript."""
     if found is None:
         return []
-    kept = f"{found['messages']} messages kept, {found['user_messages']} of a person"
+    kept = f"{counted(found['messages'], 'message')} kept, {found['user_messages']} of a person"
     lines = [
         f"read      {kept}; {found['bad_lines']} bad lines, up to position {found['position']}"
     ]
@@ -66,7 +67,9 @@ def attempt_lines(attempts: list[Attempt]) -> list[str]:
     for attempt in attempts:
         took = None if attempt.ended_at is None else attempt.ended_at - attempt.started_at
         tokens = attempt.input_tokens + attempt.output_tokens
-        calls = f"{attempt.calls} calls, {tokens} tokens" if attempt.calls else ""
+        calls = (
+            f"{counted(attempt.calls, 'call')}, {counted(tokens, 'token')}" if attempt.calls else ""
+        )
         rows.append(
             (
                 f"{attempt.attempt}.",

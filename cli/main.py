@@ -113,7 +113,8 @@ def main() -> NoReturn:
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort:  # Ctrl-C, or no answer where one was asked for
+        click.echo("memoryd: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
         error.show()

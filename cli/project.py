@@ -11,6 +11,7 @@ import click
 from memoryd.cli.common import absolute, age, home_option, json_option, open_queue, say, table, when
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,9 @@ def mv(name: str, new: str, home: Home, as_json: bool) -> None:
         moved = projects.move(projects.named(name, absolute(name)), absolute(new))
     lines = [f"{moved.key} is in {moved.path} now"]
     if moved.messages:
-        lines.append(f"{moved.messages} messages that were said there belong to it")
+        lines.append(
+            f"of what was said there {counted(moved.messages, 'message')} now belong to it"
+        )
     lines.append(f"`memoryd project mv {moved.key} DIR` moves it on, or back")
     say(asdict(moved), "\n".join(lines), as_json)
 
@@ -152,7 +155,7 @@ def _say(values: dict[str, Any], text: str, as_json: bool) -> None:
 
 def _lines(merged: Merged, dry_run: bool) -> Iterator[str]:
     would = "would move" if dry_run else "moved"
-    yield f"{would} {len(merged.moved)} notes of {merged.key} into {merged.into}"
+    yield f"{would} {counted(len(merged.moved), 'note')} of {merged.key} into {merged.into}"
     for old, new in merged.renamed.items():
         yield f"  {old} as {new}: the name was taken"
     for path, why in merged.left.items():

@@ -11,6 +11,7 @@ import click
 
 from memoryd.cli.common import home_option, json_option, open_queue, say
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.jobs.ledger import Ledger
@@ -97,6 +98,6 @@ def _prune(ledger: Ledger, wanted: Iterable[Which], *, dry_run: bool) -> tuple[d
 
 def _pruned(gone: dict[str, int], keep: int, freed: int, *, dry_run: bool) -> str:
     each = ", ".join(f"{count} {status}" for status, count in sorted(gone.items()))
-    went = f"{sum(gone.values())} jobs {'would go' if dry_run else 'pruned'}"
+    went = f"{counted(sum(gone.values()), 'job')} {'would go' if dry_run else 'pruned'}"
     smaller = f"; the ledger is {freed / (1 << 20):.1f} MiB smaller" if freed else ""
     return went + (f" ({each})" if each else "") + f", the newest {keep} kept" + smaller

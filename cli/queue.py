@@ -13,8 +13,10 @@ from memoryd.cli.common import (
     home_option,
     json_option,
     open_queue,
+    ring,
     say,
     table,
+    when,
 )
 from memoryd.cli.job_text import (
     WRITTEN,
@@ -34,6 +36,7 @@ from memoryd.cli.queue_filters import (
 from memoryd.cli.words import plain
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.jobs.filters import Filter
@@ -135,8 +138,12 @@ def retry(
     as_json: bool,
 ) -> None:
     """Try the failed or cancelled JOB again, or all that failed, with the failures forgotten."""
-    if all_failed == (job_id is not None) or (all_failed and skip):
-        raise click.UsageError("Name one JOB, or --all-failed, which skips nothing.")
+    if job_id is None and not all_failed:
+        raise click.UsageError("Which job? Name one, as `memoryd list` shows it, or --all-failed.")
+    if all_failed and job_id is not None:
+        raise click.UsageError("Either one JOB or --all-failed, not both.")
+    if all_failed and skip:
+        raise click.UsageError("--skip is for one JOB: name it in place of --all-failed.")
     if not all_failed and (kind or reason):
         raise click.UsageError("--kind and --reason choose among --all-failed.")
     ledger, _ = open_queue(home)
@@ -149,28 +156,33 @@ def retry(
     if not ledger.retry(job, skip=skip):
         raise UsageError(
             f"job {job.id[-8:]} is {job.shown_status}",
-            hint="only a failed or cancelled job can be tried again",
+            hint=_comes_back(job),
         )
-    _ring(home)
-    say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} pending", as_json)
+    text = f"job {job.id[-8:]} pending{ring(home)}"
+    say({"job": asdict(ledger.records.job(job.id))}, text, as_json)
+
+
+def _comes_back(job: Job) -> str:
+    """Why a job that is not over needs no retry, or cannot have one."""
+    only = "only a failed or cancelled job can be tried again"
+    if job.status == "running":
+        return "it is being worked on now"
+    if job.status != "pending":
+        return only
+    why = plain(came(job))
+    due = f"next {when(job.run_at)} ({age(job.run_at)})"
+    return f"it is tried again by itself, {due}" + (f": {why}" if why else "")
 
 
 def _retry_all(ledger: Ledger, home: Home, wanted: Filter, as_json: bool) -> None:
     """Each by itself: one that is tried again or pruned meanwhile is simply not counted."""
     failed = ledger.records.matching(replace(wanted, status="failed"), ALL)
     again = [job.id for job in reversed(failed) if ledger.retry(job)]
+    text = "no such job has failed"
     if again:
-        _ring(home)
-    text = f"{len(again)} failed jobs pending" if again else "no such job has failed"
+        verb = "is" if len(again) == 1 else "are"
+        text = f"{counted(len(again), 'job')} {verb} to be tried again{ring(home)}"
     say({"retried": len(again), "jobs": again}, text, as_json)
-
-
-def _ring(home: Home) -> None:
-    import os
-
-    from memoryd.daemon.client import Client
-
-    Client(home.socket(os.environ)).ring()
 
 
 def _take_back(ledger: Ledger, home: Home, job: Job) -> None:

@@ -7,10 +7,10 @@ import sys
 
 import click
 
-from memoryd.cli.common import home_option, json_option, say
-from memoryd.cli.interrupted import telling_when_interrupted
+from memoryd.cli.common import home_option, interruptible, json_option, say
 from memoryd.memory.errors import ConfigError, HomeGone
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 
 @click.command(epilog="Example: memoryd run --once")
@@ -37,7 +37,7 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
         from memoryd.daemon.once import run_once
         from memoryd.memory.config import load
 
-        with telling_when_interrupted("what was not finished stays in the queue"):
+        with interruptible("what was not done stays in the queue"):
             worked = run_once(home, load(home.config_file), os.environ)
     except (ConfigError, HomeGone) as error:
         from memoryd.cli.main import EXIT_UNUSABLE_CONFIGURATION, fail
@@ -46,7 +46,7 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
         fail(error, exit_code(EXIT_UNUSABLE_CONFIGURATION, os.environ))
     by = "the running daemon" if worked.by == "daemon" else "this process"
     values = {"by": worked.by, "attempts": worked.attempts, "rested": worked.rested}
-    say(values, f"worked by {by}: {worked.attempts} attempts", as_json)
+    say(values, f"worked by {by}: {counted(worked.attempts, 'attempt')}", as_json)
     if not worked.rested:
         sys.exit(1)
 

@@ -10,6 +10,7 @@ import click
 
 from memoryd.cli.common import home_option, json_option, say
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.daemon.service import Installed, Status
@@ -150,7 +151,7 @@ def _status(found: Status, home: Home) -> list[str]:
     if found.stopped:
         lines.append("           you stopped it: `memoryd service start`, or your next login")
     if found.state.restarts:
-        lines.append(f"           started again by itself {found.state.restarts} times")
+        lines.append(f"           started again by itself {counted(found.state.restarts, 'time')}")
     return [line.rstrip() for line in lines]
 
 

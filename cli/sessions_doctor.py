@@ -12,6 +12,7 @@ import click
 from memoryd.cli.common import home_option, json_option, say
 from memoryd.cli.sessions_common import opened
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.sessions.drift import Reading
@@ -45,13 +46,14 @@ def doctor(home: Home, as_json: bool) -> None:
 
 def _lines(one: Reading, worse: bool) -> Iterator[str]:
     version = f" {one.version}" if one.version else " (no version told)"
-    yield f"{one.agent}{version}: {one.sessions} sessions, {one.messages} messages"
+    read = f"{counted(one.sessions, 'session')}, {counted(one.messages, 'message')}"
+    yield f"{one.agent}{version}: {read}"
     yield from _counts("passed over", one.known)
     yield from _counts("of unknown type", one.unknown)
     if one.bad_lines:
-        yield f"  {one.bad_lines} lines that are not what {one.agent} writes: cut or damaged"
+        yield f"  {counted(one.bad_lines, 'line')} not as {one.agent} writes them: cut or damaged"
     if one.too_long:
-        yield f"  {one.too_long} lines too long to be held"
+        yield f"  {counted(one.too_long, 'line')} too long to be held"
     if one.gone:
         yield f"  {one.gone} transcripts are gone; what was read of them is kept"
     if worse:

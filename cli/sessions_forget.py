@@ -16,6 +16,7 @@ from memoryd.cli.common import agent_option, home_option, json_option, key_of, s
 from memoryd.cli.sessions_common import Opened, opened
 from memoryd.memory.errors import StoreBusy
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.jobs.sessions import Written
@@ -123,7 +124,7 @@ def _listed(place: Opened, chosen: Sequence[Name]) -> Iterator[str]:
             yield f"{agent}/{session}: not read yet"
             continue
         projects = ", ".join(stored.projects) or "-"
-        said = f"{when(stored.last_active_ms)}, {stored.messages} messages, {projects}"
+        said = f"{when(stored.last_active_ms)}, {counted(stored.messages, 'message')}, {projects}"
         yield f"{agent}/{session}: {said}"
     if len(chosen) > _LISTED:
         yield f"and {len(chosen) - _LISTED} more"
@@ -131,7 +132,7 @@ def _listed(place: Opened, chosen: Sequence[Name]) -> Iterator[str]:
 
 def _preview(place: Opened, chosen: Sequence[Name], as_json: bool) -> None:
     lines = list(_listed(place, chosen))
-    those = "this session" if len(chosen) == 1 else f"these {len(chosen)} sessions"
+    those = "this session" if len(chosen) == 1 else f"these {counted(len(chosen), 'session')}"
     told = f"nothing was forgotten; --yes forgets {those}"
     lines.append(told if chosen else "no session is meant")
     values: dict[str, Any] = {
@@ -224,10 +225,10 @@ def _there(place: Opened, notes: Sequence[Written] | dict[Written, None]) -> lis
 
 def _gone(one: dict[str, Any]) -> str:
     """What forgetting took: words, jobs, or nothing but the chance to be read."""
-    called_off = f", {one['cancelled']} jobs called off" if one["cancelled"] else ""
+    called_off = f", {counted(one['cancelled'], 'job')} called off" if one["cancelled"] else ""
     if not one["messages"]:
         return f"no word of it was kept, and none will be{called_off}"
-    return f"the words of {one['messages']} messages are gone{called_off}"
+    return f"the words of {counted(one['messages'], 'message')} are gone{called_off}"
 
 
 def _lines(values: dict[str, Any]) -> Iterator[str]:

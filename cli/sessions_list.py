@@ -9,6 +9,7 @@ import click
 from memoryd.cli.common import age, agent_option, home_option, json_option, key_of, say, table
 from memoryd.cli.sessions_common import SHORT, Opened, opened, place_of, state_of
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.sessions.stored import StoredSession
@@ -37,7 +38,11 @@ def list_sessions(
         read = 0 if found else place.history.counts().sessions
     rows = [_row(home, each) for each in found]
     heads = ("SESSION", "AGENT", "ACTIVE", "PROJECT", "SAID", "STATE", "BEGINS WITH")
-    none = f"none of the {read} sessions that were read fits" if read else "no session was read yet"
+    none = (
+        f"none of the {counted(read, 'session')} that were read fits"
+        if read
+        else "no session was read yet"
+    )
     text = table(heads, rows) if rows else none
     say({"sessions": found}, text, as_json)
 

@@ -21,6 +21,7 @@ from memoryd.cli.common import (
 )
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.sessions.search import Answer, Hit, Search
@@ -107,7 +108,7 @@ def _answer(home: Home, query: Any, session: str | None) -> Answer:
     with open_search(home) as opened:
         waiting = opened.index.waiting()
         if waiting > _MANY:
-            click.echo(f"memoryd: {waiting} messages are indexed first", err=True)
+            click.echo(f"memoryd: indexing {counted(waiting, 'message')} first", err=True)
         if session is not None:
             query = replace(query, session=_session(opened, session))
         found = opened.find(query)
@@ -192,4 +193,4 @@ def _notes(answer: Answer, typed: str) -> Iterator[str]:
     for short in dict.fromkeys(_SHORT.findall(typed)):
         yield f"{short} was looked for without its *: that needs three letters before it"
     if answer.waiting:
-        yield f"{answer.waiting} messages are not indexed yet and were not looked at"
+        yield f"not indexed yet and not looked at: {counted(answer.waiting, 'message')}"

@@ -13,6 +13,7 @@ from memoryd.cli.sessions_common import Opened, opened
 from memoryd.cli.sessions_list import summary
 from memoryd.cli.words import plain
 from memoryd.memory.home import Home
+from memoryd.memory.text import counted
 
 if TYPE_CHECKING:
     from memoryd.sessions.listing import Line
@@ -89,7 +90,8 @@ def _lines(one: dict[str, Any]) -> Iterator[str]:
         yield f"project    {key}"
     kept = one["messages_kept"]
     gone = f", the words of {kept or 'none'} are kept" if kept < one["messages"] else ""
-    yield f"said       {one['messages']} messages, {one['user_messages']} of a person{gone}"
+    said = counted(one["messages"], "message")
+    yield f"said       {said}, {one['user_messages']} of a person{gone}"
     if one["tools"]:
         yield "tools      " + ", ".join(_tool(*each) for each in sorted(one["tools"].items()))
     if one["skipped"] or one["bad_lines"]:

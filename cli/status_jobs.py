@@ -6,6 +6,7 @@ from typing import Any
 
 from memoryd.cli.common import age, size, table
 from memoryd.cli.words import plain
+from memoryd.memory.text import counted
 
 #: In the order in which a job goes through them.
 _STATUSES = ("pending", "waiting", "retrying", "running", "completed", "failed", "cancelled")
@@ -67,10 +68,10 @@ def _done(done: list[dict[str, Any]]) -> list[str]:
         jobs = ", ".join(
             f"{each['jobs'][name]} {name}" for name in _STATUSES if name in each["jobs"]
         )
-        said = [jobs or "no job ended", f"{attempts} attempts"]
+        said = [jobs or "no job ended", counted(attempts, "attempt")]
         if each["calls"]:
             tokens = each["input_tokens"] + each["output_tokens"]
-            said.append(f"{each['calls']} calls, {tokens} tokens")
+            said.append(f"{counted(each['calls'], 'call')}, {counted(tokens, 'token')}")
         span = "hour" if each["hours"] == 1 else "day"
         lines.append(f"{f'last {span}':<10}{'; '.join(said)}")
     return lines

@@ -8,6 +8,7 @@ from memoryd.cli.common import age, when
 from memoryd.cli.status_alone import alone_lines
 from memoryd.cli.status_jobs import disk_lines, job_lines, lock_lines
 from memoryd.cli.words import plain
+from memoryd.memory.text import counted
 
 
 def lines_of(values: dict[str, Any]) -> list[str]:
@@ -33,9 +34,10 @@ def _people(values: dict[str, Any]) -> list[str]:
     """What waits for more words, and what for a person's."""
     lines = []
     if values["throttled"]:
-        lines.append(f"throttled {values['throttled']} runs, read with the next job of the session")
+        runs = counted(values["throttled"], "run")
+        lines.append(f"throttled {runs}, read with the next job of the session")
     if values.get("in_review"):
-        waiting = f"{values['in_review']} candidates wait for your word"
+        waiting = f"{counted(values['in_review'], 'candidate')} for your word"
         lines.append(f"review    {waiting}: `memoryd memory review --all`")
     return lines
 
@@ -45,7 +47,9 @@ def _daily(values: dict[str, Any]) -> list[str]:
     lines = []
     ran = [each["last_run_at"] for each in values["consolidations"] if each["last_run_at"]]
     if ran:
-        lines.append(f"daily     {len(ran)} projects consolidated, last {age(max(ran))} ago")
+        lines.append(
+            f"daily     {counted(len(ran), 'project')} consolidated, last {age(max(ran))} ago"
+        )
     runs = [f"{each['name']} {age(each['at'])} ago" for each in values.get("daily_runs", ())]
     if runs:
         lines.append(f"daily     {', '.join(runs)}")
@@ -55,7 +59,7 @@ def _daily(values: dict[str, Any]) -> list[str]:
 def _inbox(values: dict[str, Any]) -> list[str]:
     lines = []
     if values["inbox"]:
-        lines.append(f"inbox     {values['inbox']} envelopes not yet taken in")
+        lines.append(f"inbox     {counted(values['inbox'], 'envelope')} not yet taken in")
     if values["bad_envelopes"]:
         lines.append(f"inbox     {values['bad_envelopes']} unreadable, kept in inbox/bad/")
     if values["switches"]:
@@ -122,12 +126,12 @@ def _daemon(daemon: dict[str, Any]) -> list[str]:
         said.append(f"version {daemon['version']}")
     said.append(f"up {age(daemon['started_at'])}")
     if "workers" in daemon:
-        said.append(f"{daemon['busy']} of {daemon['workers']} workers busy")
+        said.append(f"{daemon['busy']} of {counted(daemon['workers'], 'worker')} busy")
     if until := daemon.get("stopping_until"):
         rest = age(until)
         said.append(f"stopping, {rest} at most" if rest.startswith("in ") else "stopping")
     if daemon["reloads"]:
-        said.append(f"configuration read again {daemon['reloads']} times")
+        said.append(f"configuration read again {counted(daemon['reloads'], 'time')}")
     looked = [
         f"{name} {age(at)} ago"
         for name in ("sweep", "rescue", "discovery")
@@ -155,7 +159,7 @@ def _providers(values: dict[str, Any]) -> list[str]:
         lines.append(f"budget    today {_budget(values, name)}")
     for each in values.get("spending", ()):
         if each["provider"] != name:
-            spent = f"{each['calls']} calls, {each['tokens']} tokens"
+            spent = f"{counted(each['calls'], 'call')}, {counted(each['tokens'], 'token')}"
             lines.append(f"budget    today {spent} of {each['provider']}, before")
     known = values.get("breakers")
     broken = known if known is not None else [values["breaker"]] if values["breaker"] else []
@@ -164,8 +168,8 @@ def _providers(values: dict[str, Any]) -> list[str]:
 
 def _budget(values: dict[str, Any], name: str) -> str:
     said = [
-        f"{values['calls_today']} of {values['daily_calls']} calls",
-        f"{values['tokens_today']} of {values['daily_tokens']} tokens",
+        f"{values['calls_today']} of {counted(values['daily_calls'], 'call')}",
+        f"{values['tokens_today']} of {counted(values['daily_tokens'], 'token')}",
     ]
     cost = sum(each["cost"] for each in values.get("spending", ()) if each["provider"] == name)
     if cost or values.get("daily_cost"):

@@ -30,6 +30,7 @@ _CODES = {
     "session.forgotten": "you had it forgotten",
     "session.discarded": "its agent deleted it",
     "transcript.gone": "the transcript is gone",
+    "transcript.foreign": "it is no transcript of that agent",
     "transcript.busy": "its agent holds the transcript",
     "transcript.unreadable": "the transcript cannot be read",
     "extraction.switched-off": "extraction is switched off",

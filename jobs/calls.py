@@ -28,6 +28,7 @@ from memoryd.memory.errors import (
     ProviderUnavailable,
 )
 from memoryd.memory.providers.base import Provider, Reply, Request
+from memoryd.memory.text import counted
 
 #: How long a job waits between two looks at a provider that a person has to mend.
 STOPPED_WAIT_MS = 3600 * 1000
@@ -229,7 +230,8 @@ class Calls:
     def _spent(self, backfill: bool) -> Snooze:
         settings = self.settings
         money = f" and {settings.daily_cost:g} of money" if settings.daily_cost else ""
-        what = f"budget of {settings.daily_calls} calls and {settings.daily_tokens} tokens{money}"
+        calls = counted(settings.daily_calls, "call")
+        what = f"budget of {calls} and {counted(settings.daily_tokens, 'token')}{money}"
         until = self.ledger.budget.next_day_ms()
         if backfill:
             return Snooze(until, "backfill.share-spent", f"its share of today's {what} is spent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,12 +12,23 @@ from memoryd.jobs.looking import Look
 from memoryd.jobs.report import unheard as unheard_agents
 from memoryd.memory.files import read_or_none
 from memoryd.memory.health import Finding
-from memoryd.memory.text import clip
+from memoryd.memory.text import clip, counted
 
 #: How far back failures of hooks are told.
 RECENT_MS = 24 * 3600 * 1000
 #: What hooks write down that is as it should be.
 _NO_FAILURES = (" event.subagent", " event.background", " deadline.unsynced")
+#: What a hook's code says (docs/agents.md).
+_MEANINGS = {
+    "arguments": "the agent's settings call memoryd-hook with other words than AGENT EVENT:"
+    " `memoryd integrate` mends its own entries",
+    "input.empty": "the agent told the hook nothing",
+    "input.not-an-object": "what the agent told the hook is no JSON object",
+    "input.too-large": "what the agent told the hook is over 4 MiB",
+    "session.missing": "the agent named no session",
+    "session.refused": "the agent named the session by something that is no id",
+    "deadline": "the agent had not said all of it in time",
+}
 
 
 def hooks(look: Look) -> Iterator[Finding]:
@@ -29,10 +41,22 @@ def hooks(look: Look) -> Iterator[Finding]:
     for said, times in failed.most_common():
         of_a_prompt = said.split(" ")[1:2] == ["prompt"]
         missed = "a prompt was not answered" if of_a_prompt else "a hook left no envelope"
-        what = f"{missed}, {times} times in the last day: {clip(said, 120)}"
+        what = f"{missed}, {counted(times, 'time')} in the last day: {_named(said)}"
         lost = "nothing was lost" if of_a_prompt else "the sweep finds those sessions"
-        todo = f"{lost}; docs/agents.md says what the code means"
+        todo = f"{_meaning(said.rpartition(' ')[2])}; {lost}"
         yield Finding("hook.failed", "warning", what, todo)
+
+
+def _named(said: str) -> str:
+    """``AGENT EVENT CODE`` as the hook wrote it; it names neither where it was told neither."""
+    return clip(said.replace("- - ", "agent and event unknown: ", 1), 120)
+
+
+def _meaning(code: str) -> str:
+    if code.startswith("os."):
+        number = int(code[3:]) if code[3:].isdigit() and len(code) < 9 else 0
+        return f"the system refused ({os.strerror(number)})" if number else "the system refused"
+    return _MEANINGS.get(code, "a fault of the hook's own")
 
 
 def _failures(log: Path, since_ms: int) -> Iterator[str]:
@@ -65,9 +89,8 @@ def archive(look: Look) -> Iterator[Finding]:
         todo = "`memoryd backfill preview`, then `memoryd backfill start`, "
     for each in found.at_risk:
         first = deletes_when(each.first_at, look.ledger.clock.now_ms())
-        what = (
-            f"{each.agent} deletes {each.sessions} sessions before they are read, the first {first}"
-        )
+        those = counted(each.sessions, "session")
+        what = f"{each.agent} deletes {those} before they are read, the first {first}"
         yield Finding("backfill.at-risk", "warning", what, f"{todo}or {each.setting}")
     if found.aside:
         what = f"{len(found.aside)} old sessions are set aside: they could not be read"

@@ -126,6 +126,7 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     """Bring the session history up to the cutoff; the outcome code where nothing follows."""
     from memoryd.sessions.agents import adapter_for
     from memoryd.sessions.ingest import ingest
+    from memoryd.sessions.recognising import foreign
 
     job, place = attempt.job, attempt.place
     if rollout is not None and rollout.excluded is not None:
@@ -142,12 +143,13 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
         place.history.progress(job.agent, job.session) is None
     )
     try:
+        transcript = _transcript(attempt, rollout)
         found = ingest(
             place.history,
             adapter_for(job.agent),
             job.agent,
             job.session,
-            _transcript(attempt, rollout),
+            transcript,
             job.cutoff,
             resolver=lambda cwd: attempt.resolver.resolve(cwd).key,
             exclude=lambda cwd: off or _is_excluded(attempt, cwd),
@@ -162,6 +164,8 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
         return None if session is not None and session.messages else "transcript.gone"
     if off:
         return "memoryd.switched-off"
+    if found.strange:
+        raise foreign(job.agent, transcript, job.session)
     return None if found.kind == "root" else f"session.{found.kind}"
 
 

@@ -556,11 +556,18 @@ class Ledger:
             self._end_attempt(job, "released", "", now)
         seams.reach("job.released")
 
-    def fail(self, job: Job, code: str, detail: str, *, base_seconds: int = 15) -> str:
-        """Count a failure; the job's new status (pending or failed). Raises ``LeaseLost``."""
+    def fail(
+        self, job: Job, code: str, detail: str, *, base_seconds: int = 15, again: bool = True
+    ) -> str:
+        """Count a failure; the job's new status (pending or failed). Raises ``LeaseLost``.
+
+        Not ``again``: only a person can change what it failed for, so it is not tried by itself.
+        """
         now = self.clock.now_ms()
         seams.before("job.failed")
         decision = retry.after_failure(job, now, self._rng, base_seconds)
+        if not again:
+            decision = retry.Decision("failed", now)
         with self._fenced(
             sql.FAIL,
             job,

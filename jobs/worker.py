@@ -32,6 +32,7 @@ from memoryd.memory.errors import (
     StoreBusy,
     StoreHeld,
     TranscriptBusy,
+    TranscriptForeign,
 )
 from memoryd.memory.files import is_full
 from memoryd.memory.gitprogram import require_git
@@ -174,13 +175,13 @@ def _settle_error(job: Job, place: Workplace, error: Exception) -> None:
     detail = str(error) if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
     if not isinstance(error, MemorydError):
         logger().exception("attempt.error")
-    _fail(job, place, code, safe_detail(detail))
+    _fail(job, place, code, safe_detail(detail), again=not isinstance(error, TranscriptForeign))
 
 
-def _fail(job: Job, place: Workplace, code: str, detail: str) -> None:
+def _fail(job: Job, place: Workplace, code: str, detail: str, *, again: bool = True) -> None:
     """Count a failure. Raises ``LeaseLost``."""
     base = place.config.queue.retry_base_seconds
-    place.ledger.fail(job, code, detail, base_seconds=base)
+    place.ledger.fail(job, code, detail, base_seconds=base, again=again)
 
 
 def _later(job: Job, place: Workplace, error: Exception) -> Snooze | None:

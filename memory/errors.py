@@ -33,7 +33,8 @@
     │   └── UndoConflict              what undo would restore was changed since
     ├── TranscriptError               a transcript cannot be read
     │   ├── TranscriptGone            it is not there any more
-    │   └── TranscriptBusy            its agent holds the database it is in: snooze
+    │   ├── TranscriptBusy            its agent holds the database it is in: snooze
+    │   └── TranscriptForeign         nothing in it is its agent's: the job fails at once
     ├── ProviderError                 the provider did not answer
     │   ├── ProviderUnavailable       no connection, timeout, 5xx: snooze, costs no failure
     │   ├── ProviderLimited           429, quota, budget spent: snooze until ``until_ms``
@@ -262,6 +263,12 @@ class TranscriptBusy(TranscriptError):
     """The agent holds the database its transcripts are in; another time will do."""
 
     code = "transcript.busy"
+
+
+class TranscriptForeign(TranscriptError):
+    """Not one line of it is what its agent writes: another agent's, or no transcript at all."""
+
+    code = "transcript.foreign"
 
 
 class ProviderError(MemorydError):

@@ -88,3 +88,8 @@ def slug(text: str, limit: int = 48) -> str:
 def clip(text: str, limit: int) -> str:
     """``text`` in at most ``limit`` characters, with ``…`` where it was cut."""
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
+
+
+def counted(count: int, word: str) -> str:
+    """So many of them: ``1 job``, ``2 jobs``. ``word`` is one that forms its plural with s."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -182,6 +182,25 @@ def is_known(adapter: Adapter, reason: str) -> bool:
     return reason in _KNOWN_REASONS or reason in adapter.passed_over
 
 
+#: Of those, what anybody may call a line of theirs: no sign that it is this agent's.
+_COMMON_REASONS = types_in("session metadata tool tool_result rewind rollback")
+
+
+def is_own(adapter: Adapter, reason: str) -> bool:
+    """Whether a line that is skipped for ``reason`` is a sign that ``adapter``'s agent wrote it."""
+    return reason in adapter.passed_over or (
+        reason in _KNOWN_REASONS and reason not in _COMMON_REASONS
+    )
+
+
+def is_strange(adapter: Adapter, skipped: Mapping[str, int], bad_lines: int) -> bool:
+    """Whether lines were passed over, for these reasons, and none of them is the agent's.
+
+    Right only where nothing else was made of them: no message, no tool, nothing taken back.
+    """
+    return bool(skipped or bad_lines) and not any(is_own(adapter, reason) for reason in skipped)
+
+
 #: What a field left as JSON holds when it is not there.
 NOTHING = msgspec.Raw(b"null")
 

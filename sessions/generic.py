@@ -42,7 +42,7 @@ class Generic(Loose, Lines):
     """Reads the documented format. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "generic"
-    passed_over: frozenset[str] = frozenset()
+    passed_over = frozenset({"session", "tool", "tool_result", "rollback"})
 
     def roots(self, environ: Mapping[str, str]) -> tuple[Path, ...]:
         """``transcripts`` in memoryd's own home."""

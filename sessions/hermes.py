@@ -42,7 +42,7 @@ class Hermes(Loose, Rows):
     """Reads Hermes' database. Keeps nothing; see ``Adapter`` for the contract."""
 
     name = "hermes"
-    passed_over = frozenset({"system"})
+    passed_over = frozenset({"system", "tool"})
 
     def __init__(self) -> None:
         super().__init__(SessionTable("messages", _COLUMNS, ("role", "timestamp"), "timestamp"))

@@ -8,7 +8,7 @@ beginning, and only what is new gets added.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from memoryd.sessions.adapter import (
     Tally,
     ToolRun,
     ToolTally,
+    is_strange,
 )
 from memoryd.sessions.history import History
 from memoryd.sessions.keeping import Keeper, Redact
@@ -46,7 +47,8 @@ class Ingested:
     ``new_messages`` and ``user_messages`` were added (a long message counts once) and have ``seq``
     from ``first_seq`` to ``last_seq`` (0 and the last ever given when none); ``skipped`` counts
     lines and messages that were not kept, by reason; ``redacted`` secrets; ``cited`` names the
-    notes the assistant said it used.
+    notes the assistant said it used; ``strange`` that lines are there and none of them is the
+    agent's, so that the next ingestion begins anew.
     """
 
     new_messages: int
@@ -59,6 +61,7 @@ class Ingested:
     first_seq: int
     last_seq: int
     cited: tuple[str, ...]
+    strange: bool = False
 
 
 def ingest(
@@ -214,14 +217,26 @@ class _Run:
             first_seq=self._first_seq,
             last_seq=self._history.last_seq(self._agent, self._session),
             cited=tuple(self._keeper.cited),
+            strange=self._is_strange(place.tally.by_reason, place.bad_lines, place.tools.by_tool),
         )
+
+    def _is_strange(
+        self, skipped: Mapping[str, int], bad_lines: int, tools: Mapping[str, object]
+    ) -> bool:
+        """Whether the transcript, as far as it was read, is none of its agent's."""
+        if tools or not is_strange(self._adapter, skipped, bad_lines):
+            return False
+        return not self._history.last_seq(self._agent, self._session)
 
     def _begin(self, opened: Opened, stored: Progress | None) -> _Place:
         """Where reading goes on: where it stopped, or at 0 where the transcript was rewritten."""
         if stored is None:
             return _Place(self._adapter.start(self._session, self._transcript))
-        # A reading without a state was begun anew by who dropped what it had read.
-        if not stored.state or not opened.holds(stored.position, stored.head, stored.tail):
+        # A reading without a state was begun anew by who dropped what it had read. Where nothing
+        # was understood, another file or a newer reader may make something of it.
+        strange = self._is_strange(stored.skipped, stored.bad_lines, stored.tools)
+        holds = not strange and opened.holds(stored.position, stored.head, stored.tail)
+        if not stored.state or not holds:
             state = self._adapter.start(self._session, self._transcript)
             # A transcript cut at its beginning must not make a call of ours of a person's session.
             if stored.state:

@@ -14,7 +14,7 @@ from typing import Literal
 from memoryd.memory.clock import local_date
 from memoryd.memory.own_blocks import CONTEXT_CLOSE, CONTEXT_OPEN, escape_own_blocks
 from memoryd.memory.scanner import redact
-from memoryd.memory.text import clip
+from memoryd.memory.text import clip, counted
 from memoryd.sessions.asking_back import PROMPT_CHARACTERS, SAYING_NOTHING, asks_back
 from memoryd.sessions.excerpts import excerpt, one_line
 from memoryd.sessions.index import never
@@ -127,7 +127,7 @@ def _newest(search: Search, query: Query, stop: Callable[[], bool] | None) -> An
 
 def _warnings(answer: Answer, hits: list[Hit]) -> Iterator[str]:
     if answer.waiting:
-        yield f"{answer.waiting} messages are not indexed yet and were not looked at"
+        yield f"not indexed yet and not looked at: {counted(answer.waiting, 'message')}"
     if answer.capped:
         yield "more messages have these words than are ranked; only the newest were"
     if hits and not answer.all_words:

@@ -88,11 +88,11 @@ def _check(talk: _Talk, code: int | None, limit: float) -> None:
     if code is None:
         raise ProviderUnavailable(f"the command did not end within {limit:g} s")
     if code != 0:
-        said = redact(talk.err.decode("utf-8", "replace"))[0]
+        said = clip(fold(redact(talk.err.decode("utf-8", "replace"))[0]), _DETAIL_CHARACTERS)
         # It did not answer badly, it did not answer: logged out, offline, killed. One that leaves
         # by itself without a word of an answer was not at work: nothing was spent.
         raise ProviderUnavailable(
-            f"the command ended with {code}: {clip(fold(said), _DETAIL_CHARACTERS)}",
+            f"the command ended with {code}: {said or 'it said nothing on standard error'}",
             hint="run it by hand with a prompt on standard input",
             free=code > 0 and not talk.out.strip(),
         )

@@ -67,7 +67,7 @@ def test_where_calls_cost_it_waits_for_a_start(world: World) -> None:
 
     assert (told["state"], told["reason"]) == ("off", "backfill.not-started")
     assert (told["all"]["calls"], told["all"]["cost"] > 0) == (1, True)
-    assert "about 1 calls" in text and "memoryd backfill start" in text
+    assert "about 1 call " in text and "memoryd backfill start" in text
     assert (started["state"], started["reason"]) == ("on", "")
     assert worked["attempts"] == 1
     assert (paused["state"], paused["jobs"]) == ("paused", 0)

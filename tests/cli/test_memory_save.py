@@ -164,7 +164,7 @@ def test_what_waits_is_listed_applied_and_rejected(world: World) -> None:
     assert keys_of(listed) - {"candidates"} == documented("memory review") - {"candidates"}
     assert "goes to project/package-manager (new)" in text and 'said    "We use pnpm"' in text
     assert world.answer("status")["in_review"] == 2
-    assert "2 candidates wait for your word" in world.run("status").stdout
+    assert "2 candidates for your word" in world.run("status").stdout
 
     applied = world.answer("memory", "apply", "aaaa")
     rejected = world.answer("memory", "reject", "bbbb")

@@ -147,7 +147,7 @@ def test_show_tells_each_attempt_and_what_can_be_done_about_a_wait(
     assert "(in 2h)\nto do     nothing, or raise daily_calls" in text
     assert "BEGAN                TOOK  ENDED    WHY" in text
     line = next(line for line in text.splitlines() if line.startswith("  1."))
-    assert "0.0s  snoozed  today's budget is spent  1 calls, 1050 tokens  77-abc" in line
+    assert "0.0s  snoozed  today's budget is spent  1 call, 1050 tokens  77-abc" in line
     assert (attempt["ending"], attempt["detail"]) == ("snoozed", "budget.spent")
 
 
@@ -173,7 +173,7 @@ def test_all_that_failed_is_tried_again_or_some_of_it(home: Home, ledger: Ledger
 
     assert none == "no such job has failed\n"
     assert one["retried"] == 1 and ledger.records.job(one["jobs"][0]).session == "s5"
-    assert rest == "1 failed jobs pending\n"
+    assert rest.startswith("1 job is to be tried again\n  no daemon runs: `memoryd run --once`")
     assert answer(home, "retry", "--all-failed") == {"retried": 0, "jobs": []}
     assert listed(home, "--status", "cancelled") == ["s9"]
     again = ledger.records.job(one["jobs"][0])

@@ -175,7 +175,7 @@ def test_old_sessions_are_read_by_themselves_where_that_is_free(person: Path) ->
     shown = steps()["backfill"]
 
     assert shown["state"] == "shown"
-    assert "1 sessions" in shown["text"]
+    assert "1 session" in shown["text"]
     assert tree(person) == before
 
 
@@ -188,7 +188,7 @@ def test_a_script_never_starts_what_costs_money(person: Path) -> None:
     done = steps("--yes")["backfill"]
 
     assert done["state"] == "shown"
-    assert "memoryd backfill start" in done["text"] and "about 1 calls" in done["text"]
+    assert "memoryd backfill start" in done["text"] and "about 1 call " in done["text"]
     status = json.loads(CliRunner().invoke(cli, ["backfill", "status", "--json"]).stdout)
     assert (status["state"], status["reason"]) == ("off", "backfill.not-started")
 

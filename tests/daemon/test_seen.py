@@ -56,7 +56,7 @@ def test_a_daemon_at_work_is_seen_from_every_side(world: World) -> None:
     assert 'memoryd_attempts_total{kind="finalize",ending="completed"} 1\n' in metrics
     assert 'memoryd_workers{state="free"} 2\n' in metrics
     assert all(f"# TYPE {each.name} {each.type}\n" in metrics for each in METRICS)
-    assert "0 of 2 workers busy" in text and "last hour 1 completed; 1 attempts" in text
+    assert "0 of 2 workers busy" in text and "last hour 1 completed; 1 attempt" in text
     assert {"workers.ok", "held.ok", "writing.ok"} <= found
     (line,) = [each for each in daemon.events() if each["event"] == "attempt.ended"]
     assert (line["ending"], line["messages"], line["calls"]) == ("completed", 2, 1)

@@ -314,7 +314,7 @@ def test_a_spent_budget_waits_for_the_next_day(tmp_path: Path, clock: FakeClock)
     assert (job.wait_reason, job.failures) == ("budget.spent", 0)
     midnight = 1_767_657_600_000  # 2026-01-06 00:00 UTC
     assert midnight <= job.run_at <= midnight + 600_000
-    assert "1 calls" in str(job.error_detail)
+    assert "1 call" in str(job.error_detail)
 
 
 def test_a_free_provider_has_no_budget_and_no_breaker(tmp_path: Path, clock: FakeClock) -> None:

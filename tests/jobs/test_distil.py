@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from world import NOTHING, World, answer, fact
 
+from memoryd.jobs.sweep import finalize_idle
 from memoryd.memory.own_blocks import CONTEXT_CLOSE, CONTEXT_OPEN
 from memoryd.memory.providers.base import Request
 from memoryd.memory.testing import FakeClock
@@ -58,6 +59,27 @@ def test_a_finished_session_becomes_notes(
     assert world.ledger.idle()
     (note, _) = world.store().notes()
     assert note.source == f"{agent}/{session} {job.id}"
+
+
+def test_a_transcript_of_something_else_fails_and_leaves_the_session_open(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Nothing counts as read: the right words in its place are distilled, and so is a retry."""
+    world = World(tmp_path, clock, [finds(FIRST)])
+    said = world.transcript().raw(b"root:x:0:0:root:/root:/bin/sh\n" * 9)
+
+    wrong = world.finalize(said, cutoff=10_000)
+    again = finalize_idle(world.place)
+    said.path.write_bytes(b"")
+    said.user(FIRST).assistant("Noted.")
+    assert world.ledger.retry(wrong)
+    world.work()
+
+    assert (wrong.status, wrong.error_code, wrong.failures) == ("failed", "transcript.foreign", 1)
+    assert "is no transcript of claude-code" in wrong.error_detail
+    assert again == 0
+    assert world.job(wrong).outcome_code == "notes.written"
+    assert world.bodies() == [FIRST]
 
 
 def test_bad_lines_are_counted_and_the_rest_is_read(tmp_path: Path, clock: FakeClock) -> None:

@@ -406,8 +406,20 @@ def test_a_prompt_hook_that_failed_lost_no_envelope(home: Home, clock: FakeClock
     found = the_one(home, clock)
 
     assert found.code == "hook.failed"
-    assert found.what.startswith("a prompt was not answered, 1 times in the last day: claude-code")
+    assert found.what.startswith("a prompt was not answered, 1 time in the last day: claude-code")
     assert "envelope" not in found.what and "sweep" not in found.todo
+    assert "Permission denied" in found.todo
+
+
+def test_a_hook_that_was_told_nothing_is_told_of_in_words(home: Home, clock: FakeClock) -> None:
+    """Neither the dashes nor the code alone say anything to a person."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock.now_ms() // 1000))
+    home.logs.joinpath("hook-errors.log").write_text(f"{at} - - arguments\n")
+
+    found = the_one(home, clock)
+
+    assert found.what.endswith("1 time in the last day: agent and event unknown: arguments")
+    assert "`memoryd integrate`" in found.todo and "the sweep finds" in found.todo
 
 
 def _a_gone_project(home: Home, tmp_path: Path) -> Project:

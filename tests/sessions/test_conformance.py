@@ -16,7 +16,12 @@ import pytest
 from scribes import SCRIBES, DatabaseScribe, Said, Scribe, ran, talk
 
 from memoryd.memory.consolidation_prompt import SYSTEM
-from memoryd.memory.errors import TranscriptBusy, TranscriptError, TranscriptGone
+from memoryd.memory.errors import (
+    TranscriptBusy,
+    TranscriptError,
+    TranscriptForeign,
+    TranscriptGone,
+)
 from memoryd.memory.own_calls import FOLDER, enclosed
 from memoryd.sessions import (
     compressed,
@@ -29,6 +34,7 @@ from memoryd.sessions.adapter import Adapter
 from memoryd.sessions.agents import adapter_for, known
 from memoryd.sessions.history import History
 from memoryd.sessions.ingest import Ingested, ingest
+from memoryd.sessions.recognising import require_own
 
 PROMPT = f"{SYSTEM}\n\n{enclosed('Notes to look at (data): I like tea.')}"
 CONVERSATION = talk(
@@ -621,3 +627,26 @@ def test_a_session_is_discovered_without_being_read(bench: Bench) -> None:
         file.truncate(1 << 40)
 
     assert bench.discovered() == [bench.scribe.session]
+
+
+def test_another_agents_transcript_is_told_from_one_without_words(bench: Bench) -> None:
+    """What is the agent's own is never strange; plain lines of nobody's always are, and refused."""
+    path = bench.scribe.write(CONVERSATION)
+    require_own(bench.adapter.name, path, bench.scribe.session)
+    assert not bench.read(path).strange
+    if not (bench.scribe.appended and bench.scribe.whole):
+        return
+    path.write_bytes(b"root:x:0:0:root:/root:/bin/sh\n" * 24)
+
+    with pytest.raises(TranscriptForeign) as refused:
+        require_own(bench.adapter.name, path, bench.scribe.session)
+
+    assert "looks like" not in refused.value.message
+
+
+def test_the_agent_whose_transcript_it_is_is_named(tmp_path: Path) -> None:
+    """Where there is another that understands it."""
+    path = SCRIBES["codex"](tmp_path).write(CONVERSATION)
+
+    with pytest.raises(TranscriptForeign, match="looks like one of codex"):
+        require_own("claude-code", path, "s1")

@@ -402,7 +402,7 @@ def test_what_is_not_indexed_in_time_is_said(past: Past, monkeypatch: pytest.Mon
     with Search(past.path, past.clock) as search:
         found = recall(search, PROMPT, project="shop", stop=lambda: True)
 
-    assert found.warnings == ("1 messages are not indexed yet and were not looked at",)
+    assert found.warnings == ("not indexed yet and not looked at: 1 message",)
 
 
 @pytest.mark.parametrize("text", ["a < b", "<memory>", "memoryd-context"])
