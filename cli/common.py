@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memoryd.memory.errors import ConfigError, HomeError, UsageError
+from memoryd.memory.errors import (
+    ConfigError,
+    HomeError,
+    LedgerError,
+    MemorydError,
+    UsageError,
+)
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -154,7 +160,7 @@ def _said_in(home: Home) -> set[str]:
 
     if not home.session_history.exists():
         return set()
-    with History(home.session_history, SystemClock()) as history:
+    with History(home.session_history, SystemClock()).looking() as history:
         return set(history.project_use())
 
 
@@ -212,16 +218,62 @@ def open_queue(home: Home, *, make: bool = False) -> tuple[Ledger, Config]:
     """
     if not make:
         require_home(home)
-    from memoryd.jobs.intake import take_in
-    from memoryd.jobs.workplace import find_transcript, open_ledger
     from memoryd.memory import log
-    from memoryd.memory.clock import SystemClock
 
     log.configure(quiet=True)
     config = configuration(home)
+    return _taken_in(home, config), config
+
+
+def look_into_queue(home: Home) -> tuple[Ledger, Config]:
+    """The ledger for a command that only shows it, and the configuration.
+
+    What lies in the inbox is taken in first. Where nothing does, or where the system refuses to
+    write (a full or read-only disk), nothing is written: then it is said what is missing. Raises
+    ``HomeError`` where there is no home, and ``LedgerError``.
+    """
+    require_home(home)
+    from memoryd.jobs.intake import is_empty
+    from memoryd.jobs.workplace import look_into_ledger
+    from memoryd.memory import log
+    from memoryd.memory.clock import SystemClock
+    from memoryd.memory.errors import HomeForeign
+
+    log.configure(quiet=True)
+    config, clock = configuration(home), SystemClock()
+    if is_empty(home.inbox):
+        ledger = look_into_ledger(home, config, clock)
+        return ledger or _taken_in(home, config), config
+    try:
+        return _taken_in(home, config, set_aside=False), config
+    except HomeForeign:
+        raise
+    except (LedgerError, HomeError, OSError) as error:
+        ledger = look_into_ledger(home, config, clock)
+        if ledger is None:
+            raise
+        why = str(error) if isinstance(error, MemorydError) else error.strerror
+        said = f"memoryd: {why}\n  shown without the sessions that wait in the inbox"
+        click.echo(printable(said), err=True)
+        return ledger, config
+
+
+def _taken_in(home: Home, config: Config, *, set_aside: bool = True) -> Ledger:
+    """The ledger, with what lies in the inbox."""
+    from memoryd.jobs.intake import take_in
+    from memoryd.jobs.workplace import find_transcript, open_ledger
+    from memoryd.memory.clock import SystemClock
+
+    def find(agent: str, session: str) -> Path | None:
+        return find_transcript(os.environ, agent, session)
+
     ledger = open_ledger(home, config, SystemClock())
-    take_in(home, ledger, lambda agent, session: find_transcript(os.environ, agent, session))
-    return ledger, config
+    try:
+        take_in(home, ledger, find, set_aside=set_aside)
+    except BaseException:  # passed on: the file must not stay open
+        ledger.close()
+        raise
+    return ledger
 
 
 def ring(home: Home) -> str:
@@ -231,7 +283,8 @@ def ring(home: Home) -> str:
     if Client(home.socket(os.environ)).ring():
         return ""
     return (
-        "\n  no daemon runs: `memoryd run --once` works it now, `memoryd service start` from now on"
+        "\n  no daemon runs: `memoryd run --once` works it now,"
+        " `memoryd service install` has one run from login on"
     )
 
 

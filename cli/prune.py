@@ -47,7 +47,9 @@ def _take_age(context: click.Context, parameter: click.Parameter, value: str | N
     multiple=True,
     help="Only jobs that ended so; may be given again. Completed and cancelled if left out.",
 )
-@click.option("--failed", is_flag=True, help="Delete every failed job too.")
+@click.option(
+    "--failed", is_flag=True, help="Delete every failed job too, whatever is kept of the others."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would go; delete nothing.")
 @home_option
 @json_option
@@ -97,7 +99,13 @@ def _prune(ledger: Ledger, wanted: Iterable[Which], *, dry_run: bool) -> tuple[d
 
 
 def _pruned(gone: dict[str, int], keep: int, freed: int, *, dry_run: bool) -> str:
-    each = ", ".join(f"{count} {status}" for status, count in sorted(gone.items()))
-    went = f"{counted(sum(gone.values()), 'job')} {'would go' if dry_run else 'pruned'}"
     smaller = f"; the ledger is {freed / (1 << 20):.1f} MiB smaller" if freed else ""
-    return went + (f" ({each})" if each else "") + f", the newest {keep} kept" + smaller
+    if not gone:
+        why = (
+            f": no more are there than the {keep} that stay" if keep else ": there is none of those"
+        )
+        return f"no job {'would go' if dry_run else 'pruned'}{why}{smaller}"
+    went = f"{counted(sum(gone.values()), 'job')} {'would go' if dry_run else 'pruned'}"
+    each = ", ".join(f"{count} {status}" for status, count in sorted(gone.items()))
+    kept = f"; the newest {keep} stay" if keep else ""
+    return f"{went} ({each}){kept}{smaller}"

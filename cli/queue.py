@@ -12,6 +12,7 @@ from memoryd.cli.common import (
     agent_option,
     home_option,
     json_option,
+    look_into_queue,
     open_queue,
     ring,
     say,
@@ -66,7 +67,7 @@ def list_jobs(
     limit: int, home: Home, as_json: bool, project: str | None, **wanted: str | int | None
 ) -> None:
     """List the newest jobs, the newest first; only those that fit every option."""
-    ledger, _ = open_queue(home)
+    ledger, _ = look_into_queue(home)
     jobs = ledger.records.matching(filter_of(home, project, **wanted), limit)
     rows = [
         (
@@ -91,7 +92,7 @@ def list_jobs(
 @json_option
 def show(job_id: str, home: Home, as_json: bool) -> None:
     """Tell all about JOB (any ending of its id that is unique): attempts, candidates, reasons."""
-    ledger, _ = open_queue(home)
+    ledger, _ = look_into_queue(home)
     job = ledger.records.job(job_id)
     attempts = ledger.records.attempts(job)
     candidates = ledger.records.candidates(job.id)
@@ -226,7 +227,7 @@ def _transcript(home: Home, job: Job) -> dict[str, Any] | None:
 
     if not home.session_history.exists():
         return None
-    with History(home.session_history, SystemClock()) as history:
+    with History(home.session_history, SystemClock()).looking() as history:
         session = history.session(job.agent, job.session)
     if session is None:
         return None

@@ -67,9 +67,24 @@ def reason_option(command: _Command) -> _Command:
     return click.option(
         "--reason",
         metavar="CODE",
-        help="Only those with this code, of their outcome, last"
-        " failure or wait: docs/jobs.md has all.",
+        callback=_take_reason,
+        help="Only those with this code of their outcome, last failure or wait, or what a list says"
+        " in its place.",
     )(command)
+
+
+def _take_reason(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """A code, as ``--json`` gives it or as a list says it in words; an unknown one is refused."""
+    if value is None:
+        return None
+    from memoryd.cli.words import code_of, near_codes
+
+    if (code := code_of(value)) is not None:
+        return code
+    near = "; the nearest: " + ", ".join(found) if (found := near_codes(value)) else ""
+    raise click.BadParameter(f"no job has the reason {value[:60]!r}{near}", context, parameter)
 
 
 def span_options(command: _Command) -> _Command:
@@ -90,4 +105,7 @@ def filter_of(home: Home, project: str | None, **wanted: Any) -> Filter:
     """The filter that the options describe. Raises ``UsageError`` for an unknown project."""
     from memoryd.jobs.filters import Filter
 
+    since, until = wanted.get("since"), wanted.get("until")
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--until is before --since: no job is made between them.")
     return Filter(project=key_of(home, project) if project else None, **wanted)

@@ -15,7 +15,7 @@ from memoryd.memory.text import counted
 
 @click.command(epilog="Example: memoryd run --once")
 @click.option("--once", is_flag=True, help="Sweep, work off what is ready, and leave.")
-@click.option("--verbose", is_flag=True, help="Log more.")
+@click.option("--verbose", is_flag=True, help="Log more; with --once, log at all.")
 @home_option
 @json_option
 def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
@@ -30,7 +30,8 @@ def run(once: bool, verbose: bool, home: Home, as_json: bool) -> None:
     """
     from memoryd.memory import log
 
-    log.configure(verbose=verbose)
+    # Who works the queue by hand reads a sentence; the log is the daemon's way to speak.
+    log.configure(verbose=verbose, quiet=once and not verbose)
     try:
         if not once:
             sys.exit(_run_daemon(home))

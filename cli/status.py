@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memoryd.cli.common import home_option, json_option, open_queue, say
+from memoryd.cli.common import home_option, json_option, look_into_queue, require_home, say
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -41,14 +41,17 @@ def look(home: Home) -> dict[str, Any]:
     from memoryd.cli.status_beside import seen_beside
     from memoryd.daemon.client import Client
 
-    ledger, config = open_queue(home)
-    try:
-        values = Client(home.socket(os.environ)).status()
-        if values is None:
-            from memoryd.jobs.report import report
+    require_home(home)
+    values = Client(home.socket(os.environ)).status()
+    if values is not None:
+        # It has taken in what lay in the inbox.
+        return values | seen_beside(home, alone=False)
+    from memoryd.jobs.report import report
 
-            values = asdict(report(home, ledger, config, os.environ)) | {"daemon": None}
-        return values | seen_beside(home, alone=values["daemon"] is None)
+    ledger, config = look_into_queue(home)
+    try:
+        values = asdict(report(home, ledger, config, os.environ)) | {"daemon": None}
+        return values | seen_beside(home, alone=True)
     finally:
         ledger.close()
 

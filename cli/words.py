@@ -35,6 +35,9 @@ _CODES = {
     "transcript.unreadable": "the transcript cannot be read",
     "extraction.switched-off": "extraction is switched off",
     "extraction.off": "auto_extract is false",
+    "curation.manual": "curation is set to manual",
+    "curation.session-end-off": "sessions are not distilled at their end",
+    "curation.compact-off": "compacted sessions are not distilled",
     "memoryd.switched-off": "memoryd is switched off",
     "consolidation.switched-off": "consolidation is switched off",
     "job.cancelled": "called off",
@@ -94,6 +97,30 @@ _TO_DO = {
 def to_do(code: str | None) -> str:
     """What a person can do about what waits for this reason; empty where nobody knows."""
     return _TO_DO.get(code or "", "")
+
+
+def code_of(said: str) -> str | None:
+    """The code that ``said`` is, or is the words of; None for what is neither."""
+    if said in _CODES or said in _codes_of_errors():
+        return said
+    return next((code for code, words in _CODES.items() if words == said.strip()), None)
+
+
+def _codes_of_errors() -> set[str]:
+    """What an attempt may have failed with."""
+    from memoryd.memory import errors
+
+    every = vars(errors).values()
+    return {str(each.code) for each in every if isinstance(each, type) and hasattr(each, "code")}
+
+
+def near_codes(said: str) -> list[str]:
+    """Codes that look like ``said``, or whose words do; the nearest first."""
+    import difflib
+
+    every = {code: code for code in _CODES} | {words: code for code, words in _CODES.items()}
+    near = difflib.get_close_matches(said.lower(), list(every), n=3, cutoff=0.5)
+    return list(dict.fromkeys(every[each] for each in near))
 
 
 def plain(code: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,21 +17,11 @@ from memoryd.memory.text import clip, counted
 RECENT_MS = 24 * 3600 * 1000
 #: What hooks write down that is as it should be.
 _NO_FAILURES = (" event.subagent", " event.background", " deadline.unsynced")
-#: What a hook's code says (docs/agents.md).
-_MEANINGS = {
-    "arguments": "the agent's settings call memoryd-hook with other words than AGENT EVENT:"
-    " `memoryd integrate` mends its own entries",
-    "input.empty": "the agent told the hook nothing",
-    "input.not-an-object": "what the agent told the hook is no JSON object",
-    "input.too-large": "what the agent told the hook is over 4 MiB",
-    "session.missing": "the agent named no session",
-    "session.refused": "the agent named the session by something that is no id",
-    "deadline": "the agent had not said all of it in time",
-}
 
 
 def hooks(look: Look) -> Iterator[Finding]:
     """Agents that call a hook that is not there, and what hooks could not do of late."""
+    from memoryd.sessions.integration.hook_codes import meaning
     from memoryd.sessions.integration.integrating import dead_entries
 
     yield from dead_entries(look.environ)
@@ -43,20 +32,13 @@ def hooks(look: Look) -> Iterator[Finding]:
         missed = "a prompt was not answered" if of_a_prompt else "a hook left no envelope"
         what = f"{missed}, {counted(times, 'time')} in the last day: {_named(said)}"
         lost = "nothing was lost" if of_a_prompt else "the sweep finds those sessions"
-        todo = f"{_meaning(said.rpartition(' ')[2])}; {lost}"
+        todo = f"{meaning(said.rpartition(' ')[2])}; {lost}"
         yield Finding("hook.failed", "warning", what, todo)
 
 
 def _named(said: str) -> str:
     """``AGENT EVENT CODE`` as the hook wrote it; it names neither where it was told neither."""
     return clip(said.replace("- - ", "agent and event unknown: ", 1), 120)
-
-
-def _meaning(code: str) -> str:
-    if code.startswith("os."):
-        number = int(code[3:]) if code[3:].isdigit() and len(code) < 9 else 0
-        return f"the system refused ({os.strerror(number)})" if number else "the system refused"
-    return _MEANINGS.get(code, "a fault of the hook's own")
 
 
 def _failures(log: Path, since_ms: int) -> Iterator[str]:

@@ -82,6 +82,32 @@ class Database:
             self.close()
             raise self._unusable(error) from error
 
+    def look(self) -> bool:
+        """Open the file for reading alone; False where it must be made or migrated first.
+
+        Nothing is written, so a full or read-only disk is no hindrance. Raises ``LedgerError``.
+        """
+        from peewee import DatabaseError, SqliteDatabase
+
+        try:
+            if database_files.is_empty(self.path):
+                return False
+            if wrong := database_files.out_of_place(self.path):
+                raise LedgerDamaged(f"the ledger cannot be used: {wrong}", hint=_RESTORE)
+            self._open = SqliteDatabase(
+                database_files.reading_address(self.path), uri=True, timeout=BUSY_TIMEOUT_SECONDS
+            )
+            if schema.is_current(self._open):
+                return True
+        except OSError as error:
+            hint = database_files.refused_todo(self.path)
+            raise LedgerError(self._said(str(error.strerror)), hint=hint) from error
+        except (DatabaseError, sqlite3.Error) as error:
+            self.close()
+            raise self._unusable(error) from error
+        self.close()
+        return False
+
     def _require_place(self) -> None:
         """See that a ledger can be where it should: a plain file, made where there never was one.
 

@@ -19,7 +19,9 @@ _STATUS = {
 _ASKED = {
     "kind": "kind = :kind",
     "agent": "agent = :agent",
-    "session": "session = :session",
+    # By the beginning or the ending of its id; the index alone is gone through for that.
+    "session": "(agent, session) in (select agent, session from job where :session in"
+    " (substr(session, 1, length(:session)), substr(session, -length(:session))))",
     "project": "(project = :project or (project is null and exists (select 1 from rollout"
     " where rollout.agent = job.agent and rollout.session = job.session"
     " and rollout.project = :project)))",
@@ -34,7 +36,7 @@ class Filter:
     """Which jobs are meant; None: any.
 
     ``status`` is one of a row, ``waiting`` or ``retrying``; ``since`` and ``until`` are when it was
-    made (wall ms, the end not included); ``reason`` is the code of its outcome, of its last failure
+    made (wall ms, the end not included); ``session`` is the beginning or the ending of an id; ``reason`` is the code of its outcome, of its last failure
     or of why it waits.
     """
 

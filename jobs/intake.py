@@ -79,11 +79,12 @@ class _Asked:
     cutoff: int = 0
 
 
-def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
+def take_in(home: Home, ledger: Ledger, find: FindTranscript, *, set_aside: bool = True) -> Taken:
     """Turn every envelope in the inbox into rows, oldest first.
 
-    ``find`` is asked only where an envelope names no transcript. Raises ``OSError`` when the inbox
-    itself cannot be read.
+    ``find`` is asked only where an envelope names no transcript. What cannot be read stays where it
+    is for whoever only looks (not ``set_aside``). Raises ``OSError`` when the inbox itself cannot
+    be read.
     """
     _name_unnamed(home.inbox, ledger.clock.now_ms() - UNNAMED_MS)
     waiting = _waiting(home.inbox)
@@ -100,7 +101,7 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript) -> Taken:
                 seams.before("envelope.removed")
                 each.path.unlink(missing_ok=True)
                 seams.reach("envelope.removed")
-        for path in (*unreadable, *refused):
+        for path in (*unreadable, *refused) if set_aside else ():
             _set_aside(path)
         created += made
         bad += len(unreadable) + len(refused)
@@ -154,6 +155,11 @@ def _excluded(envelope: Envelope) -> str:
     if own_calls.VARIABLE in envelope.switches or own_calls.is_own_place(envelope.cwd or ""):
         return "session.own"
     return "session.excluded" if _KILL_SWITCHES.intersection(envelope.switches) else ""
+
+
+def is_empty(inbox: Path) -> bool:
+    """Whether no envelope waits there. Raises ``OSError`` where it cannot be looked at."""
+    return not _waiting(inbox)
 
 
 def _waiting(inbox: Path) -> list[Path]:

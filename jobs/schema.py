@@ -257,6 +257,13 @@ MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 TO_RECOVER = 0x6D656D31
 
 
+def is_current(database: SqliteDatabase) -> bool:
+    """Whether the open ledger has the newest schema, and nothing is to be told to it first."""
+    version = int(database.execute_sql("pragma user_version").fetchone()[0])
+    told = int(database.execute_sql("pragma application_id").fetchone()[0]) != TO_RECOVER
+    return version == len(MIGRATIONS) and told
+
+
 def migrate(database: SqliteDatabase, backups: Path, now_ms: int) -> None:
     """Bring the open ledger to the newest schema. Raises ``LedgerError`` for a newer one."""
     version = int(database.execute_sql("pragma user_version").fetchone()[0])

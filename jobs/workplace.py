@@ -56,6 +56,15 @@ def open_ledger(home: Home, config: Config, clock: Clock, *, check: bool = False
     return ledger
 
 
+def look_into_ledger(home: Home, config: Config, clock: Clock) -> Ledger | None:
+    """The ledger of ``home``, opened for reading alone; None where it must first be made, migrated
+    or told what the stores know. Raises ``LedgerError``, ``HomeError``.
+    """
+    home.require_own()
+    ledger = Ledger(home.ledger, home.uuid(), clock, lease_seconds=config.queue.lease_seconds)
+    return ledger if ledger.db.look() else None
+
+
 def open_workplace(
     home: Home,
     config: Config,

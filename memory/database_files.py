@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -132,6 +134,24 @@ def refused_todo(path: Path) -> str:
 def address(path: Path) -> str:
     """The URI by which SQLite opens the database at ``path`` and makes none where none is."""
     return f"file:{quote(os.fspath(path))}?mode=rw"
+
+
+def reading_address(path: Path) -> str:
+    """The URI by which SQLite opens the database at ``path`` for reading alone.
+
+    A reader shares memory with those who write, in a file beside the database; where that is not
+    there and cannot be made, nobody writes, and a database without a log is read as it is
+    (sqlite.org/wal.html, "Read-Only Databases"). Raises ``sqlite3.Error`` where it cannot be read.
+    """
+    only = f"file:{quote(os.fspath(path))}?mode=ro"
+    try:
+        with closing(sqlite3.connect(only, uri=True)) as connection:
+            connection.execute("pragma schema_version").fetchone()
+    except sqlite3.OperationalError as error:
+        if not is_refusal(str(error)) or not all(map(is_empty, companions(path)[:1])):
+            raise
+        return f"{only}&immutable=1"
+    return only
 
 
 def _named(mode: int) -> str:

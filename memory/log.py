@@ -35,7 +35,7 @@ _asked: Callable[[], None] | None = None
 def configure(stream: TextIO | None = None, *, verbose: bool = False, quiet: bool = False) -> None:
     """Write one JSON object a line to ``stream`` (standard error).
 
-    ``verbose`` adds debug, ``quiet`` leaves only warnings and errors. Done with the first line.
+    ``verbose`` adds debug, ``quiet`` leaves only errors. Done with the first line.
     """
     global _asked
     _asked = partial(_configure, stream or sys.stderr, verbose, quiet)
@@ -70,7 +70,7 @@ def _configure(stream: TextIO, verbose: bool, quiet: bool) -> None:
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
-            logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+            logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
         ),
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,

@@ -90,6 +90,27 @@ class Database:
             self.close()
             raise
 
+    def look(self) -> None:
+        """Open the file for reading alone, or as ``open`` does where its tables are not as they
+        should be. Raises ``HistoryError``.
+        """
+        from peewee import SqliteDatabase
+
+        try:
+            address = database_files.reading_address(self.path)
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(str(error)) from error
+        self._peewee = SqliteDatabase(address, uri=True, timeout=BUSY_TIMEOUT_SECONDS)
+        try:
+            with self.reading() as cursor:
+                current = _version(cursor) == schema.SCHEMA_VERSION
+        except BaseException:  # passed on: the file must not stay open
+            self.close()
+            raise
+        if not current:
+            self.close()
+            self.open()
+
     def close(self) -> None:
         """Close this thread's connection; harmless when there is none."""
         if self._peewee is not None and not self._peewee.is_closed():

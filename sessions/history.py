@@ -19,6 +19,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -60,6 +62,18 @@ class History:
     def open(self) -> None:
         """Create the file (0600) and its tables where missing, and check that it can be used."""
         self._database.open()
+
+    @contextmanager
+    def looking(self) -> Iterator[History]:
+        """Opened for reading alone, and closed afterwards: the disk may be full or read-only.
+
+        One that an older memoryd wrote is migrated all the same.
+        """
+        self._database.look()
+        try:
+            yield self
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Close the calling thread's connection; harmless when there is none."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import resource
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,8 @@ from builders import claim, enqueue, make_job
 
 from memoryd.cli.common import lasted
 from memoryd.cli.main import cli
-from memoryd.cli.words import to_do
+from memoryd.cli.words import code_of, to_do
+from memoryd.jobs.filters import Filter
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.workplace import open_ledger
 from memoryd.memory.clock import SystemClock
@@ -85,13 +90,15 @@ def fill(ledger: Ledger) -> None:
         ("--status failed --kind backfill", "s4"),
         ("--agent codex", "s3"),
         ("--session s2", "s2"),
+        ("--session 2", "s2"),
+        ("--session s", "s6 s5 s4 s3 s2 s1 s0"),
+        ("--session %", ""),
         ("--project -code", "s0"),
         ("--reason notes.written", "s0"),
         ("--reason budget.spent", "s2"),
         ("--reason attempt.crashed", "s4"),
-        ("--reason nobody.said", ""),
+        ("--reason transcript.unreadable", ""),
         ("--session \udc80", ""),
-        ("--reason a\0b", ""),
         ("--since 36h", "s6"),
         ("--since 2w --until 5d", "s2 s1 s0"),
         ("--until 1970-01-02", ""),
@@ -216,3 +223,88 @@ def test_only_a_reason_to_wait_has_something_to_do() -> None:
     """What nobody knows has none."""
     assert to_do(None) == to_do("notes.written") == ""
     assert "disk" in to_do("disk.full")
+
+
+def test_a_reason_is_a_code_or_its_words_and_no_other(home: Home, ledger: Ledger) -> None:
+    """Every code that stands in a row is one; what looks like one is named."""
+    page = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()
+    heads = ("| code | what came of it", "| `wait_reason` | until", "| `error_code` | what")
+    tables = [page[page.index(head) :].partition("\n\n")[0] for head in heads]
+    first_cells = re.findall(r"^\| (`[^|]*`) \|", "\n".join(tables), re.M)
+    codes = {code for cell in first_cells for code in re.findall(r"`([a-z]+\.[a-z-]+)`", cell)}
+    fill(ledger)
+
+    by_words = run(home, "list", "--reason", "notes written", "--json").output
+    unknown = run(home, "retry", "--all-failed", "--reason", "notes.writen")
+
+    assert len(codes) > 40 and {code for code in codes if code_of(code) != code} == set()
+    assert [job["session"] for job in json.loads(by_words)["jobs"]] == ["s0"]
+    assert unknown.exit_code == 2 and "the nearest: notes.written" in unknown.output
+
+
+def test_a_span_in_which_nothing_can_be_is_refused(home: Home, ledger: Ledger) -> None:
+    """It is a mistake, and not an empty list."""
+    done = run(home, "list", "--since", "30m", "--until", "1h")
+
+    assert done.exit_code == 2 and "--until is before --since" in done.output
+
+
+def test_retry_says_what_it_wants_and_when_a_waiting_job_comes_back(
+    home: Home, ledger: Ledger
+) -> None:
+    """Which job; one or all; and nothing needs to be done about what is tried again by itself."""
+    make_job(ledger, "s1", failures=1, error_code="attempt.error")
+
+    which = run(home, "retry").output
+    waiting = run(home, "retry", ledger.records.matching(Filter(), 1)[0].id)
+
+    assert "Which job?" in which
+    assert isinstance(waiting.exception, UsageError)
+    assert waiting.exception.hint.startswith("it is tried again by itself, next 2")
+
+
+def test_prune_says_no_number_that_is_none(home: Home, ledger: Ledger) -> None:
+    """Nothing that would go, and fewer than are kept, are said in words."""
+    make_job(ledger, "s1", status="completed", outcome_code="notes.written")
+
+    assert run(home, "prune", "--status", "failed", "--dry-run").output == (
+        "no job would go: there is none of those\n"
+    )
+    assert "no more are there than the 1000 that stay" in run(home, "prune").output
+    assert run(home, "prune", "--keep", "0").output.startswith("1 job pruned (1 completed)")
+
+
+def test_who_only_looks_writes_nothing(home: Home, ledger: Ledger) -> None:
+    """Not even where the disk is full; then it is said that the inbox was left as it is."""
+    fill(ledger)
+    job = ledger.records.matching(Filter(), 1)[0].id
+    ledger.close()
+    before = home.ledger.read_bytes(), home.ledger.stat().st_mtime_ns
+
+    seen = [run(home, *words.split()) for words in ("status", "list", f"show {job}")]
+    after = home.ledger.read_bytes(), home.ledger.stat().st_mtime_ns
+    (home.inbox / "1-x.json").write_text("nonsense")
+    listed_then = run(home, "list")
+    full = _with_a_full_disk(lambda: run(home, "list"))
+
+    assert [done.exit_code for done in seen] == [0, 0, 0] and after == before
+    assert (home.inbox / "1-x.json").exists() and "{" not in listed_then.output
+    assert "exit 0" in full and "without the sessions that wait in the inbox" in full
+    assert "notes written" in full
+
+
+def _with_a_full_disk(do: Callable[[], Result]) -> str:
+    """What ``do`` prints in a process that can make no file longer; forked, so that it ends."""
+    reads, writes = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+            done = do()
+            os.write(writes, f"exit {done.exit_code}\n{done.output}".encode())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with os.fdopen(reads, encoding="utf-8") as said:
+        return said.read()
