@@ -234,5 +234,5 @@ class _Teller:
 
 def _settings(hook: str) -> str:
     """The hook's line for an agent's settings."""
-    command = {"type": "command", "command": hook, "timeout": 3}
+    command = {"type": "command", "command": hook, "timeout": 5}
     return json.dumps({"hooks": {"SessionEnd": [{"hooks": [command]}]}})

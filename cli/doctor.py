@@ -65,7 +65,10 @@ def _repaired(repairs: Sequence[Repair]) -> list[str]:
 def _lines(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for each in findings:
-        lines.append(f"{_MARKS[each.severity]}  {each.what}")
-        if each.todo:
+        fine = each.severity == "ok"
+        # What is as it should be leaves nothing to do: what is to be known of it stands beside it.
+        more = f" ({each.todo})" if fine and each.todo else ""
+        lines.append(f"{_MARKS[each.severity]}  {each.what}{more}")
+        if each.todo and not fine:
             lines.append(f"         -> {each.todo}")
     return lines

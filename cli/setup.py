@@ -23,6 +23,12 @@ STEPS = ("home", "hooks", "service", "backfill")
 #: Steps that only a person takes: they may cost money.
 _ASKED_FOR = {"backfill"}
 
+_NO_AGENT = "no agent that memoryd knows is here"
+_NO_MANAGER = (
+    "so nothing here can start memoryd at login: have what starts programs here run `memoryd run`;"
+    " `--skip service` leaves this step out"
+)
+
 _WORDS = {
     "done": "is done already",
     "would": "would be done",
@@ -137,7 +143,8 @@ def _do_home(home: Home) -> str:
 
 def _plan_hooks(home: Home) -> Step:
     text, changes = _hooks(home, dry_run=True)
-    return Step("hooks", "would" if changes else "done", text, "`memoryd integrate --remove`")
+    state = "would" if changes else "shown" if text.startswith(_NO_AGENT) else "done"
+    return Step("hooks", state, text, "`memoryd integrate --remove`")
 
 
 def _do_hooks(home: Home) -> str:
@@ -158,7 +165,7 @@ def _hooks(home: Home, *, dry_run: bool) -> tuple[str, bool]:
     found = [each for each in every if each.state != "absent"]
     shown = found if dry_run else [replace(each, diff="") for each in found]
     lines = [line for each in shown for line in lines_of(each, dry_run=dry_run)]
-    text = "\n".join([*lines, elsewhere(home)]).rstrip() or "no agent that memoryd knows is here"
+    text = "\n".join([*lines, elsewhere(home)]).rstrip() or _NO_AGENT
     changes = any(each.state in {"added", "updated"} for each in found)
     if any(each.state == "refused" for each in found) and not (dry_run and changes):
         raise IntegrationError(text, hint="mend the settings, then `memoryd integrate`")
@@ -168,6 +175,7 @@ def _hooks(home: Home, *, dry_run: bool) -> tuple[str, bool]:
 def _plan_service(home: Home) -> Step:
     from memoryd.daemon import service as logic
     from memoryd.daemon.service_files import Installation
+    from memoryd.memory.errors import ServiceError
 
     manager = logic.manager(os.environ)
     found = logic.status(manager, Installation.running(home, os.environ))
@@ -175,7 +183,10 @@ def _plan_service(home: Home) -> Step:
         return Step("service", "done", f"{found.path}, {found.state.detail}")
     if found.stopped:
         return Step("service", "shown", "you stopped it; `memoryd service start` starts it")
-    manager.check()
+    try:
+        manager.check()
+    except ServiceError as error:  # a container, say: no fault, and nothing to be done here
+        return Step("service", "shown", f"{error.message}\n{_NO_MANAGER}")
     text = f"write {found.path}, enable it with {found.manager} and start it"
     return Step("service", "would", text, "`memoryd service uninstall`")
 

@@ -35,7 +35,7 @@ where status = 'pending' and wait_reason is not null group by 1 order by 2 desc,
 
 #: The oldest of each status that does not last. The archive's may wait for days.
 _OLDEST = """
-select id, kind, created_at from job
+select id, kind, created_at, failures > 0 from job
 where status = 'pending' and wait_reason is null and kind <> 'backfill'
 order by created_at, id limit 1
 """
@@ -90,7 +90,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Oldest:
-    """The oldest job of a status: since when it waits, or since when it is worked on (ms)."""
+    """The oldest job of a status, as it is shown: since when it waits, or is worked on (ms)."""
 
     status: str
     job: str
@@ -138,13 +138,13 @@ class Figures:
         return [Waits(*row) for row in self._db.rows(_WAITS)]
 
     def oldest(self) -> list[Oldest]:
-        """The oldest pending, waiting and running job, where there is one."""
-        statements = {
-            "pending": _OLDEST,
-            "waiting": _OLDEST_WAITING,
-            "running": _OLDEST_RUNNING,
-        }
-        return [
+        """The oldest pending (or retrying), waiting and running job, where there is one."""
+        statements = {"waiting": _OLDEST_WAITING, "running": _OLDEST_RUNNING}
+        pending = [
+            Oldest("retrying" if again else "pending", *row)
+            for *row, again in self._db.rows(_OLDEST)
+        ]
+        return pending + [
             Oldest(status, *row)
             for status, text in statements.items()
             for row in self._db.rows(text)

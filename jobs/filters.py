@@ -36,8 +36,8 @@ class Filter:
     """Which jobs are meant; None: any.
 
     ``status`` is one of a row, ``waiting`` or ``retrying``; ``since`` and ``until`` are when it was
-    made (wall ms, the end not included); ``session`` is the beginning or the ending of an id; ``reason`` is the code of its outcome, of its last failure
-    or of why it waits.
+    made (wall ms, the end not included); ``session`` is the beginning or the ending of an id;
+    ``reason`` is the code of its outcome, of its last failure or of why it waits.
     """
 
     status: str | None = None

@@ -22,6 +22,7 @@ from builders import claim, enqueue, make_job
 from memoryd.cli.common import lasted
 from memoryd.cli.main import cli
 from memoryd.cli.words import code_of, to_do
+from memoryd.daemon import once
 from memoryd.jobs.filters import Filter
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.workplace import open_ledger
@@ -308,3 +309,35 @@ def _with_a_full_disk(do: Callable[[], Result]) -> str:
     os.waitpid(child, 0)
     with os.fdopen(reads, encoding="utf-8") as said:
         return said.read()
+
+
+def test_status_calls_a_job_what_the_list_calls_it(home: Home, ledger: Ledger) -> None:
+    """One that failed before is retrying in both."""
+    make_job(ledger, "s1", failures=1, error_code="attempt.error")
+
+    assert "oldest    retrying finalize" in run(home, "status").output
+    assert "  retrying  " in run(home, "list").output
+
+
+def test_what_is_interrupted_says_what_it_leaves(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job and that it stays; without a wait, that nobody is there to work it."""
+
+    def interrupt(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    said = tmp_path / "s1.jsonl"
+    message = {"role": "user", "content": "Always run the linter first."}
+    said.write_text(json.dumps({"type": "user", "uuid": "u1", "message": message}) + "\n")
+    words = ("enqueue", "finalize", "--agent", "claude-code", "--transcript", str(said))
+    monkeypatch.setattr(once, "run_once", interrupt)
+
+    unheard = run(home, *words)
+    waited, worked = run(home, *words, "--wait"), run(home, "run", "--once")
+
+    assert "pending\n  no daemon runs: `memoryd run --once`" in unheard.output
+    assert (waited.exit_code, worked.exit_code) == (130, 130)
+    short = unheard.output.split()[1]
+    assert f"interrupted; job {short} stays in the queue" in waited.output
+    assert "interrupted; what was not done stays in the queue" in worked.output

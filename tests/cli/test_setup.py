@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -105,16 +106,31 @@ def test_a_step_can_be_left_out(person: Path) -> None:
 def test_a_step_that_fails_does_not_stop_the_others(
     person: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No service manager, settings that are no JSON: said, and exit code 1."""
+    """Settings that are no JSON: said, and exit code 1."""
     monkeypatch.setenv("PATH", "/nothing")
     (person / ".claude" / "settings.json").write_text("{")
 
     done = steps("--yes")
 
-    assert (done["hooks"]["state"], done["service"]["state"]) == ("failed", "failed")
+    assert (done["hooks"]["state"], done["service"]["state"]) == ("failed", "shown")
     assert done["home"]["state"] == "did"
     assert run("--yes").exit_code == 1
     assert (person / ".claude" / "settings.json").read_text() == "{"
+
+
+def test_a_script_does_not_fail_where_nothing_starts_services(
+    person: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container: what to do instead is said, each time; no agent is no hook that is done."""
+    monkeypatch.setenv("PATH", "/nothing")
+    shutil.rmtree(person / ".claude")
+
+    done = steps("--yes")
+
+    assert (done["hooks"]["state"], done["service"]["state"]) == ("shown", "shown")
+    assert "`memoryd run`" in done["service"]["text"]
+    assert "`--skip service`" in done["service"]["text"]
+    assert run("--yes").exit_code == 0
 
 
 def test_a_step_that_is_only_shown_does_not_fail(
@@ -127,7 +143,7 @@ def test_a_step_that_is_only_shown_does_not_fail(
 
     assert done.exit_code == 2
     assert "FAILED" not in done.output
-    assert "service: for you to know\n  cannot be done as things are: " in done.output
+    assert "service: for you to know\n" in done.output and "run `memoryd run`" in done.output
 
 
 @pytest.mark.slow
