@@ -15,6 +15,7 @@ from memoryd.memory.policy import REASONS
 
 ROOT = Path(__file__).parent.parent
 JOBS = (ROOT / "docs" / "jobs.md").read_text()
+FOLDERS = ("memory", "sessions", "jobs", "daemon", "cli")
 
 #: Codes that only `raise` or log, and never stand in a job's row.
 NOT_IN_ROWS = {
@@ -209,3 +210,60 @@ def test_every_finding_about_the_service_is_documented() -> None:
     codes = _codes_in(ROOT / "daemon" / "service_health.py")
 
     assert sorted(code for code in codes if f"`{code}`" not in JOBS) == []
+
+
+def _messages() -> dict[str, str]:
+    """Where the product says something (file and line) -> the text; what it means is left out."""
+    found = {}
+    for path in (each for name in FOLDERS for each in (ROOT / name).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        silent = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
+            said = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if said and id(node) not in silent:
+                found[f"{path.relative_to(ROOT)}:{node.lineno}"] = node.value
+    return found
+
+
+def test_no_message_sends_a_person_to_a_file_that_is_not_installed() -> None:
+    """The package has no docs/: what is to be known is said."""
+    assert [where for where, text in _messages().items() if re.search(r"docs/\w+\.md", text)] == []
+
+
+def test_the_readme_names_every_document_in_its_table() -> None:
+    """Nobody looks for what is linked from nowhere."""
+    table = (ROOT / "README.md").read_text().partition("## Documents")[2]
+
+    assert [
+        path.name
+        for path in (ROOT / "docs").glob("*.md")
+        if f"({path.parent.name}/{path.name})" not in table
+    ] == []
+
+
+def test_the_readme_is_short_and_says_early_what_is_done_daily() -> None:
+    """The commands come before what is done once."""
+    text = (ROOT / "README.md").read_text()
+
+    assert len(text.splitlines()) <= 215
+    assert text.index("## Every day") < text.index("## The sessions you had before")
+    for command in ("retry JOB", "prune --dry-run", "service logs -f", "status --metrics"):
+        assert f"memoryd {command}" in text
+
+
+def test_a_count_and_its_word_agree() -> None:
+    """`counted` says "1 job": a plural behind a number that may be one does not."""
+    plural = (
+        r"\{[^{}]+\} (attempts|calls|candidates|jobs|times|messages|lines|projects|sessions|runs)\b"
+    )
+
+    assert [
+        f"{path.name}: {found[0]}"
+        for path in sorted((ROOT / "cli").glob("*.py"))
+        if not path.name.startswith("demo")
+        for found in re.finditer(plural, path.read_text())
+    ] == []
