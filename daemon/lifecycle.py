@@ -384,12 +384,14 @@ class Daemon:
     # -- duties ----------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        taken = take_in_envelopes(self.place)
-        idle = finalize_idle(self.place)
-        self.seen.last_sweep_at = self.clock.now_ms()
-        if taken.envelopes or idle:
-            logger().info("sweep.made", jobs=taken.created, idle=idle, bad=taken.bad)
-        self.doorbell.ring()
+        try:
+            taken = take_in_envelopes(self.place)
+            idle = finalize_idle(self.place)
+            self.seen.last_sweep_at = self.clock.now_ms()
+            if taken.envelopes or idle:
+                logger().info("sweep.made", jobs=taken.created, idle=idle, bad=taken.bad)
+        finally:
+            self.doorbell.ring()  # whatever stopped it: what is in the ledger does not wait
         self._renew_history()
         index_some(self.place)
 

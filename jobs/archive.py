@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memoryd.jobs import archive_statements as sql
-from memoryd.jobs.archived import Archived, Known, Read, Seen
+from memoryd.jobs.archived import Archived, Known, Read, Seen, well_formed
 from memoryd.jobs.database import Database
 from memoryd.jobs.records import Rollout
 from memoryd.memory.clock import Clock, local_date
@@ -68,7 +68,12 @@ class Archive:
             " where agent = :agent",
             agent=agent,
         )
-        return {str(row[0]): Known(*row[1:]) for row in rows}
+        # One that holds something else is looked at as if it were new, and written anew.
+        return {
+            session: Known(*row)
+            for session, *row in rows
+            if isinstance(row[0], str) and isinstance(row[1], str | None)
+        }
 
     def saw(self, found: Iterable[Seen]) -> None:
         """Write down what was seen, in one transaction."""
@@ -111,7 +116,7 @@ class Archive:
     def rows(self, made_ms: int, *, unmade: bool = False) -> list[Archived]:
         """The archive of a home made then; ``unmade``: only what no job was made for as it is."""
         text = sql.ARCHIVED + (sql.UNMADE if unmade else "")
-        return [Archived(*row) for row in self._db.rows(text, made=made_ms)]
+        return well_formed(Archived, self._db.rows(text, made=made_ms))
 
     def fresh(self, made_ms: int) -> dict[str, int]:
         """How many root sessions of each agent are the hooks' and the sweep's to have read.
@@ -127,11 +132,11 @@ class Archive:
 
     def unread(self, made_ms: int) -> list[Rollout]:
         """The sessions that are not the archive's and may hold more than a finalize was to read."""
-        return [Rollout(*row) for row in self._db.rows(sql.UNREAD_ROLLOUTS, made=made_ms)]
+        return well_formed(Rollout, self._db.rows(sql.UNREAD_ROLLOUTS, made=made_ms))
 
     def rewritten(self) -> list[Rollout]:
         """Those that are shorter than what a finalize read, and none was made for as they are."""
-        return [Rollout(*row) for row in self._db.rows(sql.REWRITTEN_ROLLOUTS)]
+        return well_formed(Rollout, self._db.rows(sql.REWRITTEN_ROLLOUTS))
 
     def made(self, agent: str, session: str) -> None:
         """A finalize was made for the session as it is."""
@@ -140,7 +145,7 @@ class Archive:
 
     def read(self) -> list[Read]:
         """The root sessions that are there and of which something was read, the oldest first."""
-        return [Read(*row) for row in self._db.rows(sql.READ)]
+        return well_formed(Read, self._db.rows(sql.READ))
 
     def forgotten(self, agent: str | None) -> list[tuple[str, str, str, str | None]]:
         """The sessions (of ``agent``) that a person had forgotten: agent, id, transcript, and what

@@ -41,19 +41,21 @@ UNMADE = """
 
 #: Sessions that the sweep looks at: told of or fresh, and perhaps longer than what a finalize read.
 UNREAD_ROLLOUTS = """
-select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at
+select agent, session, transcript, cwd, cast(last_cutoff as bigint), excluded,
+    cast(throttled as bigint), cast(extracts as bigint), seen_at
 from rollout
 where excluded is null and transcript <> '' and (seen_at > 0
     or (active_at >= :made and kind = 'root'))
-    and (fingerprint is null or at_most > last_cutoff)
+    and (fingerprint is null or at_most > cast(last_cutoff as bigint))
 order by seen_at, agent, session
 """
 
 #: Of the same those that became shorter than that, since no finalize was made for them as they are.
 REWRITTEN_ROLLOUTS = """
-select agent, session, transcript, cwd, last_cutoff, excluded, throttled, extracts, seen_at
+select agent, session, transcript, cwd, cast(last_cutoff as bigint), excluded,
+    cast(throttled as bigint), cast(extracts as bigint), seen_at
 from rollout
-where excluded is null and seen_at > 0 and at_most < last_cutoff
+where excluded is null and seen_at > 0 and at_most < cast(last_cutoff as bigint)
     and fingerprint is not null and (made_fingerprint is null or made_fingerprint <> fingerprint)
 order by seen_at, agent, session
 """
@@ -103,7 +105,8 @@ where agent = :agent and session = :session and excluded = 'session.forgotten'
 
 #: Sessions of which something was read, whoever told of them, whose transcripts are there.
 READ = """
-select r.agent, r.session, r.transcript, r.cwd, r.last_cutoff, r.at_most, coalesce(c.seq, 0),
+select r.agent, r.session, r.transcript, r.cwd, cast(r.last_cutoff as bigint), r.at_most,
+    cast(coalesce(c.seq, 0) as bigint),
     coalesce(r.mined_fingerprint = r.fingerprint, 0)
 from rollout r left join cursor c on c.agent = r.agent and c.session = r.session
 where r.excluded is null and r.kind = 'root' and r.transcript <> '' and r.fingerprint is not null

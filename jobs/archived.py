@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from memoryd.memory.log import logger
+
+Row = TypeVar("Row")
 
 Stage = Literal["gone", "excluded", "mined", "queued", "set-aside", "young", "old", "waiting"]
 #: Every stage and what it says, in the order in which they are shown.
@@ -89,6 +93,23 @@ class Read:
     at_most: int
     seq: int
     is_as_mined: int
+
+
+def well_formed(kind: type[Row], rows: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """The rows as ``kind``, a dataclass; those that hold what none of ours writes are left out.
+
+    A file can be edited by hand or rot: one such row must not keep the others from being looked at.
+    """
+    types = tuple(get_type_hints(kind).values())
+    found, left = [], 0
+    for row in rows:
+        if all(map(isinstance, row, types)):
+            found.append(kind(*row))
+        else:
+            left += 1
+    if left:
+        logger().warning("rollout.unreadable", rows=left)
+    return found
 
 
 def row_of(seen: Seen) -> Archived:

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from memoryd.jobs import checks_agents, checks_home, checks_queue, checks_stores, checks_work
+from memoryd.jobs import (
+    checks_agents,
+    checks_home,
+    checks_queue,
+    checks_stores,
+    checks_waiting,
+    checks_work,
+)
 from memoryd.jobs.checks_stores import in_each_store
 from memoryd.jobs.looking import Check, Look
 from memoryd.memory import health
@@ -80,6 +87,7 @@ CHECKS: tuple[Check, ...] = (
     Check("told.ok", "no agent's hooks have fallen silent", checks_agents.unheard),
     Check("archive.ok", "no old session is known to be lost unread", checks_agents.archive),
     Check("jobs.ok", "no job has failed", checks_queue.failed_jobs),
+    Check("kinds.ok", "no job is of a kind that only a newer version knows", checks_waiting.unknown_kinds),
     Check("workers.ok", "no job waits while a worker is free", checks_work.workers),
     Check("held.ok", "no lock is seen held for long", checks_work.held_locks),
     Check("writing.ok", "nobody is seen to keep others from the ledger", checks_work.write_lock),

@@ -64,8 +64,8 @@ where ended_at > :since and ended_at <= :now group by 1
 #: What a worker would take now, were one free: the head of the order, under the guards of a claim.
 _CLAIMABLE = """
 select id, run_at, updated_at, crashes from job
-where status = 'pending' and kind <> 'backfill' and (run_at <= :now or run_at > :run_horizon)
-    and not exists (select 1 from job other
+where status = 'pending' and kind in ('finalize', 'extract', 'consolidate')
+    and (run_at <= :now or run_at > :run_horizon) and not exists (select 1 from job other
         where other.status = 'running' and other.serial_key = job.serial_key)
 order by priority, run_at, id limit 1
 """
@@ -198,7 +198,7 @@ class Figures:
         """How many jobs are due that nobody took, and since when the first of them is (ms)."""
         rows = self._db.rows(
             "select count(*), coalesce(min(run_at), 0) from job where status = 'pending'"
-            " and kind <> 'backfill' and run_at <= :now",
+            " and kind in ('finalize', 'extract', 'consolidate') and run_at <= :now",
             now=now,
         )
         return int(rows[0][0]), int(rows[0][1])

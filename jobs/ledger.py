@@ -95,6 +95,8 @@ DETAIL_CHARACTERS = 500
 PAYLOAD_CHARACTERS = 4096
 #: Of jobs whose lease ran out, returned in one transaction: others wait for it.
 RESCUE_BATCH = 500
+#: A worker looks again after so long at what is due and was not taken.
+OVERDUE_MS = 1000
 #: More jobs than ever run at once.
 NO_LIMIT = 1 << 31
 #: How a backfill ends that left words to be read, once its settings are others.
@@ -450,7 +452,16 @@ class Ledger:
             rescued += returned
             if seen < RESCUE_BATCH or not returned:
                 break
+        self._sort_by_version()
         return rescued
+
+    def _sort_by_version(self) -> None:
+        """Have jobs of a kind that only a newer version knows say so, and those known no more."""
+        if self.db.rows(sql.UNKNOWN_KIND) or self.records.waiting().get("kind.unknown"):
+            now = self.clock.now_ms()
+            with self.db.writing():
+                self.db.change(sql.WAIT_FOR_VERSION, now=now)
+                self.db.change(sql.KNOWN_KIND, now=now)
 
     def _rescue(self, times: dict[str, int], *, everything: bool = False) -> tuple[int, int]:
         """One batch: how many were found, and how many of them returned."""
@@ -468,7 +479,12 @@ class Ledger:
         return len(rows), returned
 
     def _take_back(self, job: Job, now: int) -> bool:
-        """Count a crash of the attempt that holds ``job``; False when it is not held any more."""
+        """Count a crash of the attempt that holds ``job``; False when it is not held any more.
+
+        One of a kind that this version does not know is no crash here: it just waits.
+        """
+        if job.kind not in KINDS:
+            return self._won(sql.RELEASE, id=job.id, attempt=job.attempt, now=now)
         decision = retry.after_crash(job, now)
         if decision.status == "pending":
             self._absorb(job, now)
@@ -856,13 +872,15 @@ class Ledger:
     # -- what is next ---------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
-        """When something can next happen by itself: a ``run_at`` or a lease's end. None: never."""
-        rows = self.db.rows(
-            "select min(due) from (select min(run_at) as due from job where status = 'pending'"
-            " and run_at > :now union all"
-            " select min(lease_expires_at) from job where status = 'running') as soon",
-            now=self.clock.now_ms(),
-        )
+        """When something can next happen by itself: a ``run_at`` or a lease's end. None: never.
+
+        What is due already and could be claimed was missed, or becomes due in this moment: that is
+        soon, and not at once, so that one which no claim gets is not asked for without a pause.
+        """
+        times = self._times()
+        if self.db.rows(sql.CLAIMABLE, **times):
+            return times["now"] + OVERDUE_MS
+        rows = self.db.rows(sql.NEXT_DUE, **times)
         return None if rows[0][0] is None else int(rows[0][0])
 
     def idle(self) -> bool:

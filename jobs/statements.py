@@ -7,17 +7,23 @@ its row count tells whether it won.
 
 from __future__ import annotations
 
-from memoryd.jobs.job import COLUMNS
+from memoryd.jobs.job import COLUMNS, KINDS
 
 #: What only the attempt that holds the lease may touch.
 _FENCE = "id = :id and attempt = :attempt and status = 'running'"
 
 #: A lease is over when its time has come, or when it ends further ahead than any lease is given
-#: for: then the clock was stepped back under it.
-_EXPIRED = "(lease_expires_at <= :now or lease_expires_at > :lease_horizon)"
+#: for: then the clock was stepped back under it. One that never ends, or at no time, is over too.
+_EXPIRED = (
+    "(lease_expires_at is null or lease_expires_at <= :now or lease_expires_at > :lease_horizon)"
+)
 
 #: The same for the time a job waits for: at most 25 hours ahead is meant.
 _DUE = "(run_at <= :now or run_at > :run_horizon)"
+
+_KINDS = ", ".join(f"'{kind}'" for kind in sorted(KINDS))
+#: Kinds that this version can work; one that a newer version made waits for a newer version.
+_KNOWN = f"kind in ({_KINDS})"
 
 _MAKE = """
 insert into job (id, home, kind, idempotency_key, serial_key, project, agent, session, trigger,
@@ -66,8 +72,8 @@ on conflict (agent, session) do update set
     transcript = case when excluded.transcript = '' then rollout.transcript
         else excluded.transcript end,
     cwd = case when excluded.cwd = '' then rollout.cwd else excluded.cwd end,
-    last_cutoff = case when excluded.last_cutoff > rollout.last_cutoff then excluded.last_cutoff
-        else rollout.last_cutoff end,
+    last_cutoff = case when excluded.last_cutoff > cast(rollout.last_cutoff as bigint)
+        then excluded.last_cutoff else rollout.last_cutoff end,
     seen_at = excluded.seen_at,
     hook_at = case when excluded.hook_at > 0 then excluded.hook_at else rollout.hook_at end,
     hook_end_at = case when excluded.hook_end_at > 0 then excluded.hook_end_at
@@ -95,14 +101,14 @@ THIS_DUE = f"select 1 from job where id = :id and status = 'pending' and {_DUE}"
 #: Backfill aside, which goes on for days.
 ANY_BUSY = f"""
 select 1 where exists (select 1 from job
-        where status = 'pending' and kind <> 'backfill' and {_DUE})
+        where status = 'pending' and kind <> 'backfill' and {_KNOWN} and {_DUE})
     or exists (select 1 from job where status = 'running' and kind <> 'backfill')
 """
 
 #: The first of those whose serial key is free; a backfill only while fewer than ``room`` run.
 _HEAD = f"""
 select id from job
-where status = 'pending' and {_DUE} and not exists (select 1 from job other
+where status = 'pending' and {_DUE} and {_KNOWN} and not exists (select 1 from job other
     where other.status = 'running' and other.serial_key = job.serial_key)
     and (kind <> 'backfill'
         or :room > (select count(*) from job busy where busy.status = 'running'))
@@ -132,14 +138,47 @@ returning {COLUMNS}
 
 #: Takes one given job, under the same guard.
 CLAIM_THIS = f"""{_TAKE}
-where id = :id and status = 'pending' and {_DUE} and {_ALONE} and not exists (
+where id = :id and status = 'pending' and {_DUE} and {_KNOWN} and {_ALONE} and not exists (
     select 1 from job other where other.status = 'running' and other.serial_key = job.serial_key)
 returning {COLUMNS}
 """
 
-#: Begins the attempt's line in the log.
+#: Whether a claim would take anything now, backfill aside, which has rules of its own.
+CLAIMABLE = f"select 1 from job where id = ({_HEAD}) and {_ALONE}".replace(":room", "0")
+
+#: When the next job falls due, or the next lease is over; those that were due before aside.
+NEXT_DUE = f"""
+select min(due) from (
+    select min(run_at) as due from job
+        where status = 'pending' and run_at > :now and run_at <= :run_horizon
+    union all select min(case when {_EXPIRED} then :now else lease_expires_at end) from job
+        where status = 'running') as soon
+"""
+
+#: Jobs of a kind that this version does not know, and that do not say so yet.
+UNKNOWN_KIND = f"""
+select 1 from job where status = 'pending' and not {_KNOWN}
+    and (wait_reason is null or wait_reason <> 'kind.unknown') limit 1
+"""
+
+#: They wait for a version that knows them, and say so.
+WAIT_FOR_VERSION = f"""
+update job set wait_reason = 'kind.unknown', updated_at = :now
+where status = 'pending' and not {_KNOWN}
+    and (wait_reason is null or wait_reason <> 'kind.unknown')
+"""
+
+#: This version knows them.
+KNOWN_KIND = f"""
+update job set wait_reason = null, updated_at = :now
+where status = 'pending' and {_KNOWN} and wait_reason = 'kind.unknown'
+"""
+
+#: Begins the attempt's line in the log, also where a line that no claim made has its number.
 BEGIN_ATTEMPT = """
 insert into attempt_log (job_id, attempt, owner, started_at) values (:id, :attempt, :owner, :now)
+on conflict (job_id, attempt) do update set owner = excluded.owner,
+    started_at = excluded.started_at, ended_at = null, ending = null, detail = null
 """
 
 #: Ends it; guard: it has not ended.
@@ -163,7 +202,8 @@ RESCUE = f"""
 update job set status = :status, failures = failures + 1, crashes = crashes + 1,
     error_code = 'attempt.crashed', error_detail = :detail, run_at = :run_at,
     lease_owner = null, lease_expires_at = null, updated_at = :now, finished_at = :finished_at
-where {_FENCE} and lease_expires_at = :seen_lease
+where {_FENCE} and (lease_expires_at = :seen_lease
+    or (lease_expires_at is null and :seen_lease is null))
 """
 
 #: Runs it later at no cost; guard: the fence.

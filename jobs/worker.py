@@ -119,8 +119,8 @@ class Worker:
             job=job.id, kind=job.kind, attempt=job.attempt, agent=job.agent, session=job.session
         ):
             since, lost, slices = Begun(), False, 0
-            self._keeper.hold(job)
             try:
+                self._keeper.hold(job)
                 since = begun(place.ledger, job)
                 require_git()  # before anything is asked for that could not be written
                 HANDLERS[job.kind](job, place, self._keeper)

@@ -1,0 +1,22 @@
+"""What the doctor looks at in the jobs that wait for a person, or for another version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memoryd.jobs.job import KINDS
+from memoryd.jobs.looking import Look
+from memoryd.memory.health import Finding
+from memoryd.memory.ids import short
+from memoryd.memory.text import clip
+
+_OPEN = "select id, kind from job where status in ('pending', 'running') order by id"
+
+
+def unknown_kinds(look: Look) -> Iterator[Finding]:
+    """Jobs of a kind that only a newer version knows: they wait for it."""
+    for job, kind in look.ledger.db.rows(_OPEN):
+        if kind not in KINDS:
+            what = f"job {short(str(job))} is of the kind {clip(str(kind), 40)!a}, unknown here"
+            todo = f"install the newer version again, or `memoryd cancel {short(str(job))}`"
+            yield Finding("job.unknown-kind", "warning", what, todo)
