@@ -35,7 +35,7 @@ from memoryd.cli.queue_filters import (
     span_options,
 )
 from memoryd.cli.words import plain
-from memoryd.memory.errors import UsageError
+from memoryd.memory.errors import PlanUnreadable, UsageError
 from memoryd.memory.home import Home
 from memoryd.memory.text import counted
 
@@ -191,7 +191,11 @@ def _take_back(ledger: Ledger, home: Home, job: Job) -> None:
     from memoryd.memory.apply import take_back
     from memoryd.memory.clock import SystemClock
 
-    plan = ledger.standing_plan(job)
+    ledger.require_unworked(job)
+    try:
+        plan = ledger.standing_plan(job)
+    except PlanUnreadable:
+        return  # nobody knows what it left: what is there stays
     if plan is not None and job.status in {"failed", "cancelled"}:
         take_back(home, plan, clock=SystemClock(), wait_seconds=_WRITER_WAIT_SECONDS)
 

@@ -138,6 +138,14 @@ class Archive:
         """Those that are shorter than what a finalize read, and none was made for as they are."""
         return well_formed(Rollout, self._db.rows(sql.REWRITTEN_ROLLOUTS))
 
+    def unreadable(self) -> int:
+        """How many rows hold what memoryd does not write: they are left out everywhere."""
+        rows = self._db.rows(
+            "select agent, session, transcript, cwd, cast(last_cutoff as bigint), excluded,"
+            " throttled, extracts, seen_at from rollout"
+        )
+        return len(rows) - len(well_formed(Rollout, rows))
+
     def made(self, agent: str, session: str) -> None:
         """A finalize was made for the session as it is."""
         with self._db.writing():

@@ -20,3 +20,20 @@ def unknown_kinds(look: Look) -> Iterator[Finding]:
             what = f"job {short(str(job))} is of the kind {clip(str(kind), 40)!a}, unknown here"
             todo = f"install the newer version again, or `memoryd cancel {short(str(job))}`"
             yield Finding("job.unknown-kind", "warning", what, todo)
+
+
+def rollouts(look: Look) -> Iterator[Finding]:
+    """Rows of sessions that are left out because they hold what memoryd does not write."""
+    left = look.ledger.archive.unreadable()
+    if left:
+        what = f"what the ledger knows of {left} sessions cannot be read: they are left out"
+        todo = "`memoryd run --once` looks at all transcripts and writes anew what it finds"
+        yield Finding("rollout.unreadable", "warning", what, todo)
+
+
+def plans(look: Look) -> Iterator[Finding]:
+    """Plans that cannot be read: each keeps only the jobs of its own session or store."""
+    for job in look.ledger.records.unreadable_plans():
+        what = f"what job {short(job)} decided on cannot be read"
+        todo = f"`memoryd retry {short(job)}` where it failed: its words are read again"
+        yield Finding("plan.unreadable", "warning", what, todo)

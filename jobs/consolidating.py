@@ -21,6 +21,7 @@ from memoryd.jobs.calls import has_time
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.reading import WRITING_SECONDS
+from memoryd.jobs.recovering import standing_plan
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, by_person, take_in_edits
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory import prompt, seams
@@ -54,7 +55,7 @@ def consolidate(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
     them.
     """
     store = Store.for_project(place.home, job.project or "")
-    standing, why = place.ledger.standing_plan(job), ""
+    standing, why = standing_plan(place.home, place.ledger, job), ""
     if standing is not None:
         _apply(job, place, store, standing)
     if standing is None or standing.job != job.id:

@@ -6,7 +6,8 @@ failed, or whose process died, is not noted and is due again.
 
 Clocks move. One that went back, and a time zone further west, show a date that is over already:
 nothing is due before a later one begins. A date written while the clock was far ahead does not
-count once it is right again: one that was noted more than a day in the future.
+count once it is right again: one that was noted more than a day in the future, and one after which
+the dates before it were still to come.
 """
 
 from __future__ import annotations
@@ -18,20 +19,25 @@ from memoryd.jobs.database import Database
 from memoryd.memory.clock import Clock, local_date
 
 DAY_MS = 24 * 3600 * 1000
-#: Dates kept of each name: a clock that went to another year and back finds those it had.
-KEPT = 30
+#: Dates kept of each name: a clock that went to another year and back, within a year, finds those
+#: it had.
+KEPT = 400
+#: A clock that is set back for a moment, to a date on which nothing ran, takes back no date: of
+#: those that came after, only the last days count.
+LATELY_MS = 7 * DAY_MS
 
-_RAN = """
-insert into daily_run (name, day, at) values (:name, :day, :at)
-on conflict (name, day) do update set at = excluded.at
-"""
+#: Noted anew each time, so that the order of the rows is that of the runs.
+_TAKE_BACK = "delete from daily_run where name = :name and day = :day"
+_RAN = "insert into daily_run (name, day, at) values (:name, :day, :at)"
 _FORGET = """
 delete from daily_run where name = :name and id not in
     (select id from daily_run where name = :name order by id desc limit :kept)
 """
 _STANDS = """
-select 1 from daily_run where name = :name
-    and (day = :today or (day > :today and at <= :horizon)) limit 1
+select 1 from daily_run ran where name = :name
+    and (day = :today or (day > :today and at <= :horizon))
+    and not exists (select 1 from daily_run later where later.name = :name
+        and later.id > ran.id and later.day < ran.day and later.at > :lately) limit 1
 """
 _LAST = """
 select name, day, at from daily_run
@@ -63,6 +69,7 @@ class DailyRuns:
             name=name,
             today=local_date(now),
             horizon=now + DAY_MS,
+            lately=now - LATELY_MS,
         )
         return not standing
 
@@ -70,6 +77,7 @@ class DailyRuns:
         """``name`` ran, for the date on which it began: at ``at_ms`` (wall), now when None."""
         at = self._clock.now_ms() if at_ms is None else at_ms
         with self._db.writing():
+            self._db.change(_TAKE_BACK, name=name, day=local_date(at))
             self._db.change(_RAN, name=name, day=local_date(at), at=at)
             self._db.change(_FORGET, name=name, kept=KEPT)
 

@@ -24,7 +24,7 @@ from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import keep_nothing
 from memoryd.jobs.reading import read_slice, slice_of
 from memoryd.jobs.records import KeptCandidate, Rollout
-from memoryd.jobs.recovering import is_recovered
+from memoryd.jobs.recovering import is_recovered, standing_plan
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
 from memoryd.jobs.workplace import Workplace, find_transcript
 from memoryd.memory import seams
@@ -117,7 +117,8 @@ def _complete(attempt: _Attempt, outcome: str) -> None:
 
 def _settle(attempt: _Attempt) -> None:
     """Apply and advance a plan that a job of this session left behind."""
-    plan = attempt.place.ledger.standing_plan(attempt.job)
+    place = attempt.place
+    plan = standing_plan(place.home, place.ledger, attempt.job)
     if plan is not None:
         _apply(attempt, plan)
 

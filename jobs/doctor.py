@@ -88,6 +88,8 @@ CHECKS: tuple[Check, ...] = (
     Check("archive.ok", "no old session is known to be lost unread", checks_agents.archive),
     Check("jobs.ok", "no job has failed", checks_queue.failed_jobs),
     Check("kinds.ok", "no job is of a kind that only a newer version knows", checks_waiting.unknown_kinds),
+    Check("rollouts.ok", "no session's row is unreadable", checks_waiting.rollouts),
+    Check("plans.ok", "no plan is unreadable", checks_waiting.plans),
     Check("workers.ok", "no job waits while a worker is free", checks_work.workers),
     Check("held.ok", "no lock is seen held for long", checks_work.held_locks),
     Check("writing.ok", "nobody is seen to keep others from the ledger", checks_work.write_lock),

@@ -79,7 +79,7 @@ from memoryd.jobs.retention import Retention, Which
 from memoryd.jobs.usage import Usage
 from memoryd.memory import seams
 from memoryd.memory.clock import Clock
-from memoryd.memory.errors import LeaseLost, UsageError
+from memoryd.memory.errors import LeaseLost, PlanUnreadable, UsageError
 from memoryd.memory.ids import uuid7
 from memoryd.memory.plan import Plan, SliceRange
 from memoryd.memory.text import clip
@@ -693,7 +693,10 @@ class Ledger:
         seams.reach("slice.begun")
 
     def standing_plan(self, job: Job) -> Plan | None:
-        """The plan recorded for the job's serial key, whichever job left it."""
+        """The plan recorded for the job's serial key, whichever job left it.
+
+        Raises ``PlanUnreadable``.
+        """
         rows = self.db.rows(
             "select plan from plan where serial_key = :serial_key", serial_key=job.serial_key
         )
@@ -783,6 +786,23 @@ class Ledger:
             self.events.saved(job, plan.scope, now)
         seams.reach("plan.finished")
 
+    def drop_plan(self, job: Job, written: int) -> None:
+        """Drop the plan of the job's serial key, which cannot be read, with what waits of it.
+
+        ``written`` is the last message that the stores' histories have something of: the cursor
+        goes past what was written, and the rest is read again. Raises ``LeaseLost``.
+        """
+        now = self.clock.now_ms()
+        with self._fenced(sql.PROGRESS, job, now=now):
+            cursor = self.cursor(job.agent, job.session)
+            whose = {"serial_key": job.serial_key, "agent": job.agent, "session": job.session}
+            if job.agent and written > cursor:
+                part = SliceRange(job.agent, job.session, cursor + 1, written)
+                self._move_cursor(part, now)
+                self.db.change(sql.WRITTEN_AS_PLANNED, **whose, last=written)
+            self.db.change(sql.DROP_CANDIDATES, **whose, cursor=max(cursor, written))
+            self.db.change("delete from plan where serial_key = :key", key=job.serial_key)
+
     def complete_store(self, job: Job, outcome: str, *, empty: bool) -> None:
         """End the consolidation of a store, ``empty`` where it changed nothing.
 
@@ -832,12 +852,15 @@ class Ledger:
         """Make a failed or cancelled job pending again; False when it is neither.
 
         ``skip`` first moves the cursor past the slice the job failed on: that of the plan that
-        stands for its session, which is dropped with its candidates, else the job's own.
+        stands for its session, which is dropped with its candidates, else the job's own. Raises
+        ``UsageError`` where another job is at work on it just now.
         """
         now = self.clock.now_ms()
         with self.db.writing(durable=True):
             if not self.db.rows(sql.ENDED_BADLY, id=job.id):
                 return False
+            if skip:
+                self.require_unworked(job)
             part = self._failing_slice(job) if skip else None
             self._absorb(job, now)
             self.db.change(sql.RETRY, id=job.id, now=now)
@@ -850,8 +873,19 @@ class Ledger:
                 candidates_kept.skip(self.db, part)
             return True
 
+    def require_unworked(self, job: Job) -> None:
+        """Raise ``UsageError`` while a job of the same serial key runs: it may write the plan."""
+        if self.db.rows(sql.WORKED, serial_key=job.serial_key):
+            raise UsageError(
+                "another job is at work on the same session or store",
+                hint="try again when `memoryd list` shows it finished",
+            )
+
     def _failing_slice(self, job: Job) -> SliceRange | None:
-        plan = self.standing_plan(job)
+        try:
+            plan = self.standing_plan(job)
+        except PlanUnreadable:
+            return self._named_slice(job)
         if plan is not None:
             return plan.scope
         rows = self.db.rows(
@@ -859,6 +893,15 @@ class Ledger:
             id=job.id,
         )
         return SliceRange(job.agent, job.session, *rows[0]) if rows else None
+
+    def _named_slice(self, job: Job) -> SliceRange:
+        """The slice that the row of an unreadable plan names; nobody's where it cannot be."""
+        named = "select first, last from plan where serial_key = :serial_key"
+        first, last = self.db.rows(named, serial_key=job.serial_key)[0]
+        begins = first == self.cursor(job.agent, job.session) + 1
+        if job.agent and begins and isinstance(last, int) and last >= first:
+            return SliceRange(job.agent, job.session, first, last)
+        return SliceRange("", job.id, 0, 0)
 
     def prune(self, keep: int) -> int:
         """Delete all but the newest ``keep`` completed and cancelled jobs; how many went."""

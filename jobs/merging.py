@@ -36,7 +36,6 @@ from memoryd.memory.files import make_directory, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.identities import identity, identity_file, is_known, merge_identity, record
 from memoryd.memory.ids import uuid7
-from memoryd.memory.plan import Plan
 from memoryd.memory.projects import Project, Resolver
 from memoryd.memory.store import Store
 from memoryd.memory.undo import Undone, undo
@@ -205,8 +204,12 @@ class Merger:
                     f"the job {job.id[-8:]} works on one of the projects",
                     hint="try again when `memoryd list` shows it finished",
                 )
-        for (text,) in self.ledger.db.rows("select plan from plan"):
-            plan = Plan.from_json(str(text))
+        for _, plan in self.ledger.records.standing():
+            if plan is None:
+                raise StoreBusy(
+                    "what a job decided on cannot be read, so nobody knows which project it is of",
+                    hint="`memoryd doctor` names the job; `memoryd run --once` reads it again",
+                )
             if not {each.store for each in plan.operations}.isdisjoint(keys):
                 raise StoreBusy(
                     "what a job decided on one of the projects is not written yet",

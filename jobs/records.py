@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from memoryd.jobs.database import Database
 from memoryd.jobs.filters import Filter
 from memoryd.jobs.job import COLUMNS, Job, is_keepable, job_from_row
-from memoryd.memory.errors import UsageError
+from memoryd.memory.errors import PlanUnreadable, UsageError
 from memoryd.memory.plan import Plan
 from memoryd.memory.text import clip
 
@@ -280,21 +281,36 @@ class Records:
     def standing_files(self, store: str) -> dict[str, set[str | None]]:
         """What standing plans leave in a store: path to sha256 (None: no file)."""
         found: dict[str, set[str | None]] = {}
-        for (text,) in self.db.rows("select plan from plan"):
-            for operation in Plan.from_json(str(text)).operations:
+        for plan in self._plans():
+            for operation in plan.operations:
                 if operation.store == store:
                     found.setdefault(operation.path, set()).add(operation.after)
         return found
 
     def planned_contents(self) -> set[str]:
         """sha256 of every file a standing plan leaves: those are never a person's edit."""
-        plans = (Plan.from_json(str(row[0])) for row in self.db.rows("select plan from plan"))
         return {
             operation.after
-            for plan in plans
+            for plan in self._plans()
             for operation in plan.operations
             if operation.after is not None
         }
+
+    def unreadable_plans(self) -> list[str]:
+        """The ids of the jobs whose standing plans cannot be read."""
+        return [str(job) for job, plan in self.standing() if plan is None]
+
+    def _plans(self) -> Iterator[Plan]:
+        """Every standing plan that can be read: one that cannot is its own serial key's alone."""
+        return (plan for _, plan in self.standing() if plan is not None)
+
+    def standing(self) -> Iterator[tuple[str, Plan | None]]:
+        """Every standing plan, by the job that made it; None in place of one that is none."""
+        for job, text in self.db.rows("select job_id, plan from plan"):
+            try:
+                yield job, Plan.from_json(str(text))
+            except PlanUnreadable:
+                yield job, None
 
 
 def _unknown(identifier: str) -> UsageError:

@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from memoryd.jobs import candidates
+from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import Clock
-from memoryd.memory.errors import HistoryError, MemorydError, StoreError
+from memoryd.memory.errors import HistoryError, MemorydError, PlanUnreadable, StoreError
 from memoryd.memory.home import Home
 from memoryd.memory.log import logger
 from memoryd.memory.plan import Plan, SliceRange
@@ -66,6 +67,25 @@ def recover(home: Home, ledger: Ledger, clock: Clock) -> None:
     if raised or settled or forgotten:
         found = {"cursors": raised, "plans": settled, "forgotten": len(forgotten)}
         logger().info("ledger.recovered", **found)
+
+
+def standing_plan(home: Home, ledger: Ledger, job: Job) -> Plan | None:
+    """The plan that stands for the job's serial key, and can be read.
+
+    One that cannot is dropped, and its slice read again: the cursor is before it. Where the stores'
+    histories say that it was written, the cursor goes past it instead. Raises ``LeaseLost``, and
+    ``StoreError`` where a history cannot be asked.
+    """
+    try:
+        return ledger.standing_plan(job)
+    except PlanUnreadable as error:
+        done = _done(home)
+        if done.left:
+            raise done.left[0] from error
+        written = done.cursors.get((job.agent, job.session), 0)
+        ledger.drop_plan(job, written)
+        logger().warning("plan.unreadable", written=written)
+        return None
 
 
 def is_recovered(ledger: Ledger, agent: str, session: str) -> bool:
@@ -116,7 +136,7 @@ def _clear_plans(ledger: Ledger, done: _Done) -> int:
     """
     cleared = 0
     for key, text in ledger.db.rows("select serial_key, plan from plan"):
-        part: SliceRange | None = Plan.from_json(str(text)).slice
+        part = _slice(str(text))
         if part is None:
             continue
         whose = (part.agent, part.session)
@@ -127,3 +147,11 @@ def _clear_plans(ledger: Ledger, done: _Done) -> int:
         candidates.settle(ledger.db, part, {})
         cleared += 1
     return cleared
+
+
+def _slice(text: str) -> SliceRange | None:
+    """The slice of a plan; None for a store's, and for one that its next job finds unreadable."""
+    try:
+        return Plan.from_json(text).slice
+    except PlanUnreadable:
+        return None

@@ -366,6 +366,23 @@ values (:serial_key, :id, :attempt, :agent, :session, :first, :last, :plan, :now
 on conflict (serial_key) do nothing
 """
 
+#: What the stores' histories say was written of a plan that cannot be read.
+WRITTEN_AS_PLANNED = """
+update candidate set state = 'applied', draft = null
+where agent = :agent and session = :session and state = 'planned' and last <= :last
+"""
+
+#: What waits of such a plan and is found again when its slice, or its store, is read again.
+DROP_CANDIDATES = """
+delete from candidate where state in ('planned', 'pending') and (
+    (:agent <> '' and agent = :agent and session = :session and first > :cursor)
+    or (:agent = '' and agent = '' and session in (
+        select job_id from plan where serial_key = :serial_key)))
+"""
+
+#: Whether a job of the serial key runs.
+WORKED = "select 1 from job where status = 'running' and serial_key = :serial_key"
+
 #: Whether the attempt still holds its job: the fence alone.
 HELD = f"select 1 from job where {_FENCE}"
 

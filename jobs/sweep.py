@@ -10,7 +10,7 @@ from memoryd.jobs.discovery import adapters
 from memoryd.jobs.intake import Taken, take_in
 from memoryd.jobs.records import Rollout
 from memoryd.jobs.workplace import Workplace, find_transcript
-from memoryd.memory.errors import MemorydError, TranscriptError, UsageError
+from memoryd.memory.errors import TranscriptError, UsageError
 from memoryd.memory.log import failed, logger
 
 if TYPE_CHECKING:
@@ -54,10 +54,8 @@ def finalize_idle(place: Workplace) -> int:
         except (TranscriptError, UsageError) as error:
             # Gone meanwhile, or a name that no row can hold: the others must not wait for it.
             logger().warning("transcript.left", agent=rollout.agent, reason=error.code)
-        except MemorydError:
-            raise  # of the ledger, the home: the next one fares no better
-        except Exception as error:  # noqa: BLE001 - one row, whatever is in it: the others go on
-            failed("rollout.unreadable", error)
+        except (OSError, ValueError) as error:
+            failed("rollout.unreadable", error)  # a path that is none
     return made
 
 

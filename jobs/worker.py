@@ -29,6 +29,7 @@ from memoryd.memory.errors import (
     LeaseLost,
     LedgerError,
     MemorydError,
+    PlanUnreadable,
     StoreBusy,
     StoreHeld,
     TranscriptBusy,
@@ -50,6 +51,7 @@ _IN_THE_WAY = (
     DiskFull,
     HistoryError,
     LedgerError,
+    PlanUnreadable,
 )
 #: What the system refuses whatever is asked: the disk fails or is read-only, no descriptor is left.
 _REFUSALS = frozenset({errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})

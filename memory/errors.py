@@ -40,6 +40,7 @@
     │   ├── ProviderLimited           429, quota, budget spent: snooze until ``until_ms``
     │   ├── ProviderPermanent         bad credentials, unknown model: the provider's queue stops
     │   └── BadAnswer                 an answer that is no answer: a failure
+    ├── PlanUnreadable                what a slice is to become cannot be read: it is read again
     └── LeaseLost                     another attempt owns the job now: stop, record nothing
 """
 
@@ -313,6 +314,12 @@ class BadAnswer(ProviderError):
     """The whole answer was unusable, the corrective retry included."""
 
     code = "answer.unusable"
+
+
+class PlanUnreadable(MemorydError):
+    """What stands as a plan in the ledger is none."""
+
+    code = "plan.unreadable"
 
 
 class LeaseLost(MemorydError):

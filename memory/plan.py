@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from memoryd.memory.errors import PlanUnreadable
 from memoryd.memory.files import sha256
 
 
@@ -80,5 +81,11 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """Read ``to_json`` back. Raises ``msgspec.ValidationError`` on anything else."""
-        return msgspec.json.decode(text, type=Plan)
+        """Read ``to_json`` back. Raises ``PlanUnreadable`` on anything else."""
+        try:
+            return msgspec.json.decode(text, type=Plan)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise PlanUnreadable(
+                "what a job decided on cannot be read any more",
+                hint="the next job of its session reads that part again; `memoryd run --once`",
+            ) from error
