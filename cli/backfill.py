@@ -104,7 +104,7 @@ def begin(home: Home, ledger: Ledger, config: Config) -> dict[str, Any]:
             hint=f'take "enabled = false" under [backfill] out of {home.config_file}',
         )
     ledger.archive.say("started")
-    ledger.wake("backfill.share-spent")
+    ledger.wake("backfill.share-spent", "budget.too-small")
     Client(home.socket(os.environ)).ring()
     costs = config.provider.name != "rules"
     return asdict(standing(ledger, config, os.environ, costs=costs))

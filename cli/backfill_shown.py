@@ -22,6 +22,8 @@ WHY = {
     "backfill.paused": "you paused it; `memoryd backfill start` goes on",
     "backfill.day-full": "today's sessions are read; it goes on tomorrow",
     "backfill.share-spent": "today's share of the budget is spent; it goes on tomorrow",
+    "budget.too-small": "no call fits into its share of the day's budget; `memoryd doctor` says"
+    " what to raise",
     "extraction.switched-off": "MEMORYD_DISABLE or MEMORYD_DISABLE_EXTRACTION is set",
     "extraction.off": "auto_extract = false under [memory]",
     "curation.manual": 'mode = "manual" under [curation]',

@@ -191,7 +191,7 @@ class Daemon:
         self.standing.begin()
         # A new process has new keys and perhaps a new configuration: ask again.
         self.place.ledger.breakers.resume(config.provider.name)
-        self.place.ledger.wake(*HELD_CODES)
+        self.place.ledger.wake(*HELD_CODES, "budget.too-small")
         self.keeper = LeaseKeeper(self.place.ledger, self.clock, config.queue.heartbeat_seconds)
         self.stores = StoreKeeper(
             self.home,
@@ -488,7 +488,8 @@ class Daemon:
         self.seen.reloads += 1
         self._use_queue_settings(config)
         self.place.ledger.breakers.resume(config.provider.name)
-        self.place.ledger.wake("backfill.share-spent")  # the share may be another now
+        # The budget, and the share of it, may be another now.
+        self.place.ledger.wake("backfill.share-spent", "budget.spent", "budget.too-small")
         logger().info("config.reloaded", provider=config.provider.name)
         self.doorbell.ring()
         self.place.close()

@@ -105,7 +105,7 @@ def _work(place: Workplace, only: str | None) -> int:
     ledger = place.ledger
     ledger.rescue(everything=True)
     ledger.breakers.resume(place.config.provider.name)
-    ledger.wake(*HELD_CODES)
+    ledger.wake(*HELD_CODES, "budget.too-small")
     take_in_envelopes(place)
     if only is None:
         discover(place.home, ledger, place.config, place.environ)

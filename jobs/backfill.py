@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from memoryd.jobs.archive import DAY_MS, HOUR_MS, home_made_ms
 from memoryd.jobs.archived import Archived, Limits, stage
-from memoryd.jobs.calls import millionths
+from memoryd.jobs.calls import millionths, never_fits
 from memoryd.jobs.discovery import adapters
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
@@ -39,6 +39,8 @@ AT_RISK_DAYS = 60
 COSTLY_MAX_AGE_DAYS = 90
 #: Tokens that a call takes at least: with fewer left of the share, none is begun.
 SMALLEST_CALL_TOKENS = 4_000
+#: How backfill stands while none can be begun.
+_NO_CALL = frozenset({"backfill.share-spent", "budget.too-small"})
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def standing(
     if off:
         return Standing("off", off, since)
     if costs and not _share_left(ledger, config):
-        return Standing("on", "backfill.share-spent", since)
+        small = never_fits(config.provider, SMALLEST_CALL_TOKENS, share=config.backfill.share)
+        return Standing("on", "budget.too-small" if small else "backfill.share-spent", since)
     if ledger.archive.made_today() >= config.backfill.per_day:
         return Standing("on", "backfill.day-full", since)
     return Standing("on", "", since)
@@ -109,7 +112,7 @@ def room(place: Workplace) -> int:
     Never so many that it takes the last free worker, or the last call that may be made at once.
     """
     now = _standing_at(place)
-    if now.state != "on" or now.reason == "backfill.share-spent":
+    if now.state != "on" or now.reason in _NO_CALL:
         return 0
     at_once = place.config.queue.workers
     if place.calls.provider.costs:

@@ -224,8 +224,16 @@ class Calls:
             share=self.share if backfill else None,
         )
         if day is None:
+            self._require_fit(tokens, cost, backfill)
             raise self._spent(backfill)
         return _Booked(tokens, cost, day)
+
+    def _require_fit(self, tokens: int, cost: int, backfill: bool) -> None:
+        """Raise ``Snooze`` where no day's budget holds the call: waiting alone helps nothing."""
+        share = self.share if backfill else 1.0
+        if wrong := never_fits(self.settings, tokens, cost, share):
+            until = self.ledger.budget.next_day_ms()
+            raise Snooze(until, "budget.too-small", f"a call of about {tokens} tokens: {wrong}")
 
     def _spent(self, backfill: bool) -> Snooze:
         settings = self.settings
@@ -241,6 +249,26 @@ class Calls:
 def has_time(request: Request, seconds_left: float) -> bool:
     """Whether ``seconds_left`` are enough to begin the call at all."""
     return seconds_left >= min(request.timeout_seconds, LEAST_CALL_SECONDS)
+
+
+def never_fits(settings: ProviderSettings, tokens: int, cost: int = 0, share: float = 1.0) -> str:
+    """The setting into which such a call fits on no day, and what to do; "" where it fits.
+
+    ``cost`` is money in millionths; ``share`` is the backfill's part of the day, 1 for other work.
+    """
+    needs: dict[str, tuple[int, int, float]] = {
+        "daily_calls": (1, settings.daily_calls, settings.daily_calls),
+        "daily_tokens": (tokens, settings.daily_tokens, settings.daily_tokens),
+    }
+    if settings.daily_cost:
+        needs["daily_cost"] = (cost, millionths(settings.daily_cost), settings.daily_cost)
+    for name, (need, bound, said) in needs.items():
+        if need > bound:
+            return f"{name} = {said:g} under [provider] is too little for it; raise it"
+        if need > share * bound:
+            part = f"share = {share:g} under [backfill] of {name} = {said:g} under [provider]"
+            return f"{part} is too little for it; raise one of them"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,17 @@ CHECKS: tuple[Check, ...] = (
     Check("told.ok", "no agent's hooks have fallen silent", checks_agents.unheard),
     Check("archive.ok", "no old session is known to be lost unread", checks_agents.archive),
     Check("jobs.ok", "no job has failed", checks_queue.failed_jobs),
-    Check("kinds.ok", "no job is of a kind that only a newer version knows", checks_waiting.unknown_kinds),
+    Check(
+        "kinds.ok",
+        "no job is of a kind that only a newer version knows",
+        checks_waiting.unknown_kinds,
+    ),
     Check("rollouts.ok", "no session's row is unreadable", checks_waiting.rollouts),
     Check("plans.ok", "no plan is unreadable", checks_waiting.plans),
     Check("workers.ok", "no job waits while a worker is free", checks_work.workers),
     Check("held.ok", "no lock is seen held for long", checks_work.held_locks),
     Check("writing.ok", "nobody is seen to keep others from the ledger", checks_work.write_lock),
+    Check("budget.ok", "a day's budget holds a call", checks_waiting.budget),
     Check(
         "provider.ok",
         "nothing is known that keeps the provider from being asked",

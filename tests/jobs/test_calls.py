@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from world import DAY, NOTHING, World, answer, fact
 
+from memoryd.jobs.backfill import room, standing
+from memoryd.jobs.doctor import examine
 from memoryd.memory.config import Config, ProviderSettings
 from memoryd.memory.errors import (
     BadAnswer,
@@ -130,6 +132,7 @@ def test_a_question_that_is_never_answered_does_not_hold_up_the_others(
             assert all(job and world.job(job).status == "completed" for job in others)
         if len(asked) < 10:  # sessions go on ending, and each of their answers closes the breaker
             world.enqueue(world.transcript(f"later-{len(asked)}").user(SAID))
+            world.work()
 
     assert world.job(endless).failures == 0
     assert len(asked) <= 8 + 24
@@ -399,3 +402,57 @@ def test_a_call_that_was_sent_and_brought_nothing_keeps_its_reservation(
     spent = world.ledger.budget.today("scripted")
     assert (spent.calls, spent.tokens) == (1, read + request.max_tokens)
     assert spent.cost == read + 2 * request.max_tokens
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"daily_tokens": 50}, "daily_tokens = 50"),
+        ({"daily_calls": 0}, "daily_calls = 0"),
+        ({"daily_cost": 0.0001, "price_output": 5.0}, "daily_cost = 0.0001"),
+    ],
+)
+def test_a_call_that_fits_into_no_day_says_what_to_raise(
+    tmp_path: Path, clock: FakeClock, settings: dict[str, float], named: str
+) -> None:
+    """It is not the day that is spent: waiting for the next one would help nothing."""
+    config = Config(provider=replace(ProviderSettings(name="command"), **settings))  # type: ignore[arg-type]
+    world = World(tmp_path, clock, [NOTHING], config=config)
+
+    job = world.finalize(world.transcript().user("Always run the linter before you commit."))
+
+    assert (job.wait_reason, job.failures) == ("budget.too-small", 0)
+    assert named in str(job.error_detail)
+    world.restart(config=Config())
+    assert world.ledger.wake("budget.too-small") == 1
+    world.work()
+    assert world.job(job).status == "completed"
+
+
+def test_a_backfill_whose_share_no_call_fits_into_says_so(tmp_path: Path, clock: FakeClock) -> None:
+    """Half of what is enough for a call is not."""
+    settings = ProviderSettings(name="command", daily_tokens=6_000)
+    world = World(tmp_path, clock, config=Config(provider=settings))
+
+    found = standing(world.ledger, world.config, world.environ, costs=True)
+    started = world.ledger.archive.say("started")
+    asked = standing(world.ledger, world.config, world.environ, costs=True)
+
+    assert started is None and found.reason == "backfill.not-started"
+    assert (asked.state, asked.reason) == ("on", "budget.too-small")
+    assert room(world.place) == 0
+
+
+def test_the_doctor_names_a_budget_that_no_call_fits_into(tmp_path: Path, clock: FakeClock) -> None:
+    """Before any job has to wait for it."""
+    world = World(tmp_path, clock)
+    said = {}
+    for tokens in (50, 6_000, 500_000):
+        text = f'[provider]\nname = "command"\ncommand = ["true"]\ndaily_tokens = {tokens}\n'
+        world.home.config_file.write_text(text)
+        findings = examine(world.home, clock, world.environ)
+        said[tokens] = [(each.severity, each.what) for each in findings if "budget" in each.code]
+
+    assert said[50][0][0] == "problem" and "daily_tokens = 50 " in said[50][0][1]
+    assert said[6_000][0][0] == "warning" and "share = 0.5" in said[6_000][0][1]
+    assert [level for level, _ in said[500_000]] == ["ok"]
