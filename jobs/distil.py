@@ -22,7 +22,7 @@ from memoryd.jobs.gates import Refusal, SoFar
 from memoryd.jobs.job import Job
 from memoryd.jobs.keeper import LeaseKeeper
 from memoryd.jobs.letting_go import keep_nothing
-from memoryd.jobs.reading import read_slice, slice_of
+from memoryd.jobs.reading import WRITING_SECONDS, read_slice, slice_of
 from memoryd.jobs.records import KeptCandidate, Rollout
 from memoryd.jobs.recovering import is_recovered, standing_plan
 from memoryd.jobs.stores import WRITER_WAIT_SECONDS, take_in_edits
@@ -156,6 +156,7 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
             exclude=lambda cwd: off or _is_excluded(attempt, cwd),
             seq_after=0 if anew else seq,
             cwd=attempt.cwd,
+            recorded=lambda: _in_time(attempt),
         )
         if anew:
             place.history.number_after(job.agent, job.session, seq)
@@ -168,6 +169,12 @@ def _ingest(attempt: _Attempt, rollout: Rollout | None) -> str | None:
     if found.strange:
         raise foreign(job.agent, transcript, job.session)
     return None if found.kind == "root" else f"session.{found.kind}"
+
+
+def _in_time(attempt: _Attempt) -> None:
+    """Raise ``GiveBack`` where the slice's time is used up: another attempt goes on from there."""
+    if attempt.keeper.seconds_left(attempt.job) < WRITING_SECONDS:
+        raise GiveBack
 
 
 def _place_words(attempt: _Attempt) -> None:

@@ -29,6 +29,8 @@ from memoryd.sessions.source import Item, Look
 DECOMPRESSED_LIMIT = 8 * 1024**3
 #: Largest window that is decompressed with, in bytes.
 WINDOW_LIMIT = 128 * 1024 * 1024
+#: How much is decompressed to find where a transcript ends: a command may wait for that.
+END_BYTES = 256 * 1024 * 1024
 _BUFFER_BYTES = 256 * 1024
 
 
@@ -72,8 +74,16 @@ class CompressedFile:
         self._file.close()
 
     def end(self) -> int:
-        """Where the last whole line ends, found by decompressing it all."""
-        return max((end for end, _ in self.read(0, None)), default=0)
+        """Where the last whole line ends, found by decompressing it all.
+
+        One longer than ``END_BYTES`` ends at ``DECOMPRESSED_LIMIT``: a reader stops by itself.
+        """
+        last = 0
+        for end, _ in self.read(0, None):
+            if end > END_BYTES:
+                return DECOMPRESSED_LIMIT
+            last = end
+        return last
 
     def read(self, position: int, cutoff: int | None) -> Iterator[Item]:
         """The whole lines from decompressed byte ``position`` to byte ``cutoff``."""

@@ -40,6 +40,10 @@ BATCH_BYTES = 64 * 1024 * 1024
 RACES = 5
 
 
+def _nothing() -> None:
+    """Nobody asks how far it came."""
+
+
 @dataclass(frozen=True)
 class Ingested:
     """What one ingestion did; ``position`` and ``kind`` as they stand after it.
@@ -77,6 +81,7 @@ def ingest(
     redact: Redact | None = None,
     seq_after: int = 0,
     cwd: str = "",
+    recorded: Callable[[], object] = _nothing,
 ) -> Ingested:
     """Bring the session's messages up to ``cutoff`` of its transcript into ``history``.
 
@@ -84,7 +89,8 @@ def ingest(
     gives the project key of a working directory, ``exclude`` says that nothing said in one may be
     kept; both are asked about ``cwd`` where a message says none, which may be empty. ``redact`` is
     the scanner's unless another is given. ``seq_after`` is the highest ``seq`` that a cursor holds:
-    new messages come after it, even into a history that was lost and is made anew. Raises
+    new messages come after it, even into a history that was lost and is made anew. ``recorded`` is
+    called after each transaction that more may follow, and may raise to end it there. Raises
     ``TranscriptGone``, ``TranscriptBusy``, ``TranscriptError`` and ``HistoryError``; what was
     committed before stays, and the next call goes on from there.
     """
@@ -93,7 +99,7 @@ def ingest(
 
         redact = scanner_redact
     keeper = Keeper(resolver, exclude, redact, cwd)
-    run = _Run(history, adapter, agent, session, transcript, keeper, seq_after)
+    run = _Run(history, adapter, agent, session, transcript, keeper, seq_after, recorded)
     with adapter.open(transcript, session) as opened:
         for _ in range(RACES):
             if run.read(opened, cutoff):
@@ -167,12 +173,14 @@ class _Run:
         transcript: Path,
         keeper: Keeper,
         seq_after: int,
+        recorded: Callable[[], object],
     ) -> None:
         self._history = history
         self._adapter = adapter
         self._agent, self._session, self._transcript = agent, session, transcript
         self._keeper = keeper
         self._seq_after = seq_after
+        self._recorded = recorded
         self._place = _Place(State())
         self._tally = Tally()
         #: A directory, and whether anything that happened in it counts.
@@ -196,6 +204,7 @@ class _Run:
                 place.tail = opened.tail(data, end)
                 if not self._record(stored, draft):
                     return False
+                self._recorded()
                 stored, draft = _as_progress(place), _Draft(end)
         if draft.unmarked:
             place.tail = opened.tail(data, place.position)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from memoryd.memory.errors import TranscriptError, TranscriptGone
+from memoryd.sessions.line_ends import last_line_end, pass_line, read_line
 from memoryd.sessions.source import Item, Look
 
 #: Longest line that is read into memory; a longer one is skipped and counted.
@@ -28,7 +29,6 @@ _DENSE_BYTES = 1024 * 1024
 #: How much of a first or last line a mark is made of.
 MARK_BYTES = 4096
 
-_BLOCK_BYTES = 64 * 1024
 _BUFFER_BYTES = 256 * 1024
 
 
@@ -64,8 +64,8 @@ class LineFile:
         self.file.close()
 
     def end(self) -> int:
-        """Where the last whole line ends, found from the tail."""
-        return _last_line_end(self.file)
+        """Where the last whole line ends, found from the tail. See ``last_line_end``."""
+        return last_line_end(self.file)
 
     def read(self, position: int, cutoff: int | None) -> Iterator[Item]:
         """The whole lines from byte ``position`` to byte ``cutoff``."""
@@ -134,17 +134,20 @@ def read_lines(file: BinaryIO, position: int, cutoff: int | None) -> Iterator[It
 
 
 def lines_from(file: BinaryIO, position: int, cutoff: int) -> Iterator[Item]:
-    """The whole lines that ``file``, which stands at byte ``position``, gives up to ``cutoff``."""
+    """The whole lines that ``file``, which stands at byte ``position``, gives up to ``cutoff``.
+
+    A line so long that it is passed over in more than one go (``PASS_BYTES``) is that many items.
+    """
     while position < cutoff:
         left = cutoff - position
-        data = _readline(file, left if left < LINE_LIMIT_BYTES else LINE_LIMIT_BYTES)
+        data = read_line(file, left if left < LINE_LIMIT_BYTES else LINE_LIMIT_BYTES)
         end = position + len(data)
         if data.endswith(b"\n"):
             yield end, None if is_bomb(data) else data
         elif len(data) < LINE_LIMIT_BYTES:
             return
         else:
-            end = _skip_line(file, end, cutoff)
+            end = pass_line(file, end, cutoff)
             if end < 0:
                 return
             yield end, None
@@ -162,46 +165,13 @@ def is_bomb(data: bytes, times: int = 1) -> bool:
     return brackets > times * BRACKETS_LIMIT or data.count(b",") > times * COMMAS_LIMIT
 
 
-def _readline(file: BinaryIO, limit: int) -> bytes:
-    try:
-        return file.readline(limit)
-    except OSError as error:
-        raise TranscriptError(
-            f"the transcript could not be read on: {_reason(error)}",
-            hint="check the disk it is on",
-        ) from error
-
-
-def _skip_line(file: BinaryIO, position: int, cutoff: int) -> int:
-    """Where the line after this one begins, or -1 where it does not end before ``cutoff``."""
-    while position < cutoff:
-        data = _readline(file, min(_BLOCK_BYTES, cutoff - position))
-        position += len(data)
-        if data.endswith(b"\n"):
-            return position
-        if not data:
-            return -1
-    return -1
-
-
 def whole_lines_end(path: Path) -> int:
-    """Where the last whole line of ``path`` ends, in bytes, found from its tail; 0 if none does.
+    """Where the whole lines of ``path`` end, in bytes; see ``last_line_end``.
 
     Raises what ``open_transcript`` raises.
     """
     with open_transcript(path) as file:
-        return _last_line_end(file)
-
-
-def _last_line_end(file: BinaryIO) -> int:
-    end = os.fstat(file.fileno()).st_size
-    while end > 0:
-        start = max(0, end - _BLOCK_BYTES)
-        found = os.pread(file.fileno(), end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
+        return last_line_end(file)
 
 
 def mark_of(data: bytes) -> str:

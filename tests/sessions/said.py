@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,11 @@ class Reader:
         return path
 
     def read(
-        self, session: str = "s1", cutoff: int | None = None, excluded: str = "none"
+        self,
+        session: str = "s1",
+        cutoff: int | None = None,
+        excluded: str = "none",
+        recorded: Callable[[], object] = object,
     ) -> Ingested:
         """Ingest the session's transcript."""
         path = self.folder / f"{session}.jsonl"
@@ -76,6 +81,7 @@ class Reader:
             cutoff,
             resolver=lambda cwd: f"key:{cwd}",
             exclude=lambda cwd: cwd == excluded,
+            recorded=recorded,
         )
 
     def texts(self, session: str = "s1") -> list[str]:

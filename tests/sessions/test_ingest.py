@@ -15,7 +15,7 @@ from memoryd.memory.errors import HistoryError, TranscriptError, TranscriptGone
 from memoryd.memory.own_blocks import cited, strip_own_blocks
 from memoryd.memory.testing import FakeClock
 from memoryd.sessions import ingest as ingestion
-from memoryd.sessions import lines
+from memoryd.sessions import line_ends, lines
 from memoryd.sessions.documents import read_document
 from memoryd.sessions.history import History
 from memoryd.sessions.split import PART_CHARACTERS, parts
@@ -216,6 +216,46 @@ def test_a_line_too_long_is_passed_over(reader: Reader, monkeypatch: pytest.Monk
 
     assert reader.read().skipped["too-long"] == 1
     assert reader.read().new_messages == 0
+
+
+def test_where_a_transcript_without_a_line_ends_is_answered_at_once(reader: Reader) -> None:
+    """A terabyte of nothing is not looked through; what is whole before it is read all the same."""
+    path = reader.write(*turns(1))
+    os.truncate(path, 1 << 40)
+
+    assert lines.whole_lines_end(path) == 1 << 40
+    assert reader.read(cutoff=1 << 40).new_messages == 1
+
+
+def test_words_behind_a_terabyte_of_nothing_are_read(reader: Reader) -> None:
+    """A power cut left a hole, and the agent went on: one bad line, and what was said after it."""
+    path = reader.write(*turns(1))
+    os.truncate(path, 1 << 40)
+    with path.open("ab") as file:
+        file.write(b"\n" + b"".join(turns(2)[1:]))
+
+    found = reader.read()
+
+    assert (found.new_messages, found.skipped) == (2, {"too-long": 1})
+
+
+def test_a_line_without_an_end_is_passed_over_in_pieces(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each counts and each is recorded, so that whoever has no more time goes on from there."""
+    monkeypatch.setattr(lines, "LINE_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(line_ends, "PASS_BYTES", 70_000)
+    monkeypatch.setattr(ingestion, "BATCH_BYTES", 1000)
+    reader.write(claude("user", "x" * 200_000), *turns(1))
+
+    def no_time() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        reader.read(recorded=no_time)
+    found = reader.read()
+
+    assert (found.new_messages, found.skipped["too-long"]) == (1, 1)
 
 
 def test_a_line_that_would_fill_the_memory_is_passed_over(
