@@ -97,6 +97,7 @@ def main() -> "NoReturn":
     """Run the hook with ``sys.argv`` and end the process with status 0."""
     try:
         os.umask(0o077)
+        _open_closed()
         _arm()
         run(sys.argv[1:])
     except Refused as refused:
@@ -107,6 +108,15 @@ def main() -> "NoReturn":
         _trace(f"bug.{type(error).__name__}")
     finally:
         os._exit(0)
+
+
+def _open_closed() -> None:
+    """Standard streams that the agent closed: no file or socket of ours may get their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open("/dev/null", os.O_RDWR)  # the lowest that is free
 
 
 def run(arguments: list[str]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
+from memoryd.cli import streams
 from memoryd.memory.errors import ConfigError, MemorydError
 
 EXIT_FAILED = 1
@@ -69,7 +70,9 @@ class LazyGroup(click.Group):
 
             close = difflib.get_close_matches(args[0], list(COMMANDS), n=1)
             meant = f" Did you mean `memoryd {close[0]}`?" if close else ""
-            ctx.fail(f"There is no command {args[0][:60]!r}.{meant}")
+            from memoryd.memory.scanner import redact  # before it is cut: half a secret is none
+
+            ctx.fail(f"There is no command {redact(args[0])[0][:60]!r}.{meant}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,25 +113,58 @@ def cli(context: click.Context, home: str | None) -> None:
 
 def main() -> NoReturn:
     """Run the command line; the exit code is 0, 1 (failed), 2 (usage) or 78 (configuration)."""
+    streams.open_closed()
+    try:
+        code = _run()
+    except OSError:  # not even what is wrong could be said
+        code = EXIT_FAILED
+    sys.exit(_flushed(code))
+
+
+def _flushed(code: int) -> int:
+    """The exit code once everything is written; a full disk may still refuse that."""
+    refused = streams.flushed()
+    if refused is None:
+        return code
+    if code == 0 and not isinstance(refused, BrokenPipeError):
+        with suppress(OSError):
+            click.echo(f"memoryd: the output could not be written: {refused.strerror}", err=True)
+    return code or EXIT_FAILED
+
+
+def _run() -> int:
+    """Run the command line and say what is wrong; the exit code.
+
+    Raises ``OSError`` where that could not be said.
+    """
     try:
         code = cli.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(bool(left.code))
     except click.exceptions.Abort:  # Ctrl-C, or no answer where one was asked for
         click.echo("memoryd: interrupted", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except MemorydError as error:
-        fail(error)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain while it closes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILED)
-    except OSError as error:
-        fail(_refused(error))
+        return EXIT_INTERRUPTED
     except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
+    except click.ClickException as error:
+        return _misused(error)
+    except MemorydError as error:
+        return told(error)
+    except BrokenPipeError:
+        return EXIT_FAILED  # whoever read our output has seen enough
+    except OSError as error:
+        return told(_refused(error))
+
+
+def _misused(error: click.ClickException) -> int:
+    """Say how the command is used: what was typed may be a secret that slipped in."""
+    from memoryd.cli.common import printable
+    from memoryd.memory.scanner import redact
+
+    error.message = printable(redact(error.message)[0])
+    error.show()
+    return error.exit_code
 
 
 def _refused(error: OSError) -> MemorydError:
@@ -142,13 +178,18 @@ def _refused(error: OSError) -> MemorydError:
 
 def fail(error: MemorydError, code: int = EXIT_FAILED) -> NoReturn:
     """Say on standard error what is wrong and what to do next, and leave with ``code``."""
+    sys.exit(told(error, code))
+
+
+def told(error: MemorydError, code: int = EXIT_FAILED) -> int:
+    """Say on standard error what is wrong and what to do next; ``code`` comes back."""
     from memoryd.cli.common import printable
     from memoryd.memory.scanner import redact
 
     more = error.problems[1:] if isinstance(error, ConfigError) else ()
     lines = [f"memoryd: {error.message}", *(f"  {line}" for line in (*more, error.hint) if line)]
     click.echo(printable(redact("\n".join(lines))[0]), err=True)
-    sys.exit(code)
+    return code
 
 
 if __name__ == "__main__":

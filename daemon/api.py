@@ -39,6 +39,8 @@ from memoryd.memory.home import user
 #: Longest wait one request may ask for.
 WAIT_LIMIT_SECONDS = 3600.0
 _NO_WAKE_UPS_SECONDS = 3600.0
+#: How long the thread that listens is waited for.
+_CLOSE_SECONDS = 2.0
 #: Longest request; what an agent says of a prompt holds the prompt.
 BODY_BYTES = 4 << 20
 
@@ -70,6 +72,7 @@ class Api:
         self.answers = answers
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
+        self._is_at: tuple[int, int] | None = None
 
     def start(self) -> None:
         """Listen on the socket, replacing what a crash left there. Raises ``HomeError``.
@@ -79,38 +82,48 @@ class Api:
         try:
             make_directory(self.path.parent)
             _refuse_foreign_folder(self.path.parent)
-            self.path.unlink(missing_ok=True)
-            mask = os.umask(0o177)
-            try:
-                self._server = _Server(str(self.path), self.answers)
-            finally:
-                os.umask(mask)
+            self._server = _bound(self.path, self.answers)
         except OSError as error:
             raise HomeError(
                 f"the socket {self.path} cannot be opened: {error.strerror or error}",
-                hint="check who owns its folder",
+                hint=_in_the_way(self.path),
             ) from error
+        self._is_at = _identity(self.path)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_NO_WAKE_UPS_SECONDS,), name="api", daemon=True
         )
         self._thread.start()
 
+    def renew(self) -> bool:
+        """Listen anew where the socket was removed or replaced; whether it was.
+
+        Requests that are being answered go on. Raises ``HomeError`` where it cannot listen.
+        """
+        if self._is_at is not None and self._is_at == _identity(self.path):
+            return False
+        self._close()
+        self.start()
+        return True
+
     def stop(self) -> None:
         """Stop listening and remove the socket; safe unstarted and twice."""
+        if self._is_at is not None and self._is_at == _identity(self.path):
+            self.path.unlink(missing_ok=True)
+        self._close()
+
+    def _close(self) -> None:
+        """Stop listening; what still answers then is left to the end of the process."""
         if self._server is None or self._thread is None:
             return
         stopper = threading.Thread(target=self._server.shutdown, name="api-stop", daemon=True)
         stopper.start()
-        # The server looks at its stop flag only when something happens: knock once. Where somebody
-        # removed the socket nobody can; the thread then ends with the process.
-        with suppress(OSError), socket.socket(socket.AF_UNIX) as knock:
-            knock.settimeout(1)
-            knock.connect(str(self.path))
-            self._thread.join()
-            stopper.join()
+        # The server looks at its stop flag only when something happens to its socket: this does.
+        # (macOS refuses it; the socket is closed below, and the thread is left to the process.)
+        with suppress(OSError):
+            self._server.socket.shutdown(socket.SHUT_RDWR)
+            self._thread.join(_CLOSE_SECONDS)
         self._server.server_close()
-        self.path.unlink(missing_ok=True)
-        self._server = self._thread = None
+        self._server = self._thread = self._is_at = None
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -266,6 +279,40 @@ def _peer_uid(connection: socket.socket) -> int | None:
         return None
     raw = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
     return int(struct.unpack("3i", raw)[1])
+
+
+def _bound(path: Path, answers: Answers) -> _Server:
+    """A server that listens at ``path``: the socket gets its name when it is this user's alone.
+
+    (The process's umask is every thread's, so it is not touched.) Raises ``OSError``.
+    """
+    temporary = path.with_suffix(".new")  # no longer than the name itself
+    temporary.unlink(missing_ok=True)
+    server = _Server(str(temporary), answers)
+    try:
+        temporary.chmod(0o600)
+        temporary.replace(path)
+    except OSError:
+        server.server_close()
+        temporary.unlink(missing_ok=True)
+        raise
+    return server
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _in_the_way(path: Path) -> str:
+    """What to do where no socket can be made at ``path``."""
+    for each in (path, path.parent):
+        if os.path.lexists(each) and each.is_dir() == (each == path):
+            return f"{each} is in the way: move it elsewhere"
+    return f"check who owns {path.parent}"
 
 
 def _refuse_foreign_folder(folder: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from memoryd.daemon.api import Answers, Api
 from memoryd.daemon.counters import Counters
 from memoryd.daemon.discovering import Discovering
+from memoryd.daemon.leaving import Leaving
 from memoryd.daemon.metrics import Snapshot, render
 from memoryd.daemon.notify import Notifier
 from memoryd.daemon.schedule import Schedule
@@ -84,6 +85,7 @@ STUCK_LOOK_SECONDS = 15.0
 #: Between two looks of a worker at a ledger that cannot be used.
 TROUBLE_SECONDS = 10.0
 
+EXIT_TROUBLE = 1
 EXIT_STUCK = 70
 #: How long one who has just taken the home's lock is given to write its pid into it.
 NAMING_SECONDS = 0.5
@@ -155,6 +157,7 @@ class Daemon:
         self.standing = Standing(home, self.clock)
         #: What was taken away under this daemon, for which it ends.
         self.trouble: MemorydError | None = None
+        self.leaving = Leaving(lambda: self.doorbell.drain_seconds, self._code)
 
     def run(self) -> int:
         """Run until a signal; the exit code. Raises what start-up can raise, before READY."""
@@ -175,9 +178,13 @@ class Daemon:
             logger().warning("daemon.stopped", reason=str(error))  # what was taken away is why
         finally:
             lock.release()
+            self.leaving.end()
         if self.trouble is not None:
             raise self.trouble
         return self.exit_code
+
+    def _code(self) -> int:
+        return self.exit_code if self.trouble is None else EXIT_TROUBLE
 
     # -- boot ------------------------------------------------------------------------------------
 
@@ -269,11 +276,13 @@ class Daemon:
                 READY="1", STATUS=f"working {self.home.root}", MAINPID=str(os.getpid())
             )
             self.doorbell.run()
+            self.leaving.drained()
         logger().info("daemon.stopped", pid=os.getpid())
 
     # -- shutdown --------------------------------------------------------------------------------
 
     def _say_stopping(self) -> None:
+        self.leaving.begin()
         drain_ms = int(self.place.config.queue.drain_seconds * 1000)
         self.seen.stopping_until = self.clock.now_ms() + drain_ms
         working = len(self.keeper.alive())
@@ -444,7 +453,12 @@ class Daemon:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _look_around(self) -> None:
-        self._end_if_taken_away()
+        """Whether all that the daemon stands on is there; it listens anew where it is not heard."""
+        if self._end_if_taken_away():
+            return
+        if self.api.renew():
+            logger().warning("api.renewed", socket=str(self.api.path))
+        self.standing.mark()
 
     def _end_if_taken_away(self) -> bool:
         """End where the home or the ledger was removed under this process; whether it was."""

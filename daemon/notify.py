@@ -7,6 +7,12 @@ import socket
 from collections.abc import Mapping
 
 
+#: The watchdog is fed no more often than this.
+FEEDING_SECONDS = 1.0
+#: A number of more digits is no time (and in the end none that Python reads).
+_DIGITS = 15
+
+
 class Notifier:
     """Sends state lines to ``$NOTIFY_SOCKET``; does nothing where there is none."""
 
@@ -18,8 +24,11 @@ class Notifier:
 
     @property
     def watchdog_seconds(self) -> float | None:
-        """How often to say ``WATCHDOG=1``: half of what systemd allows; None when it wants none."""
-        return self._watchdog / 2 if self._watchdog else None
+        """How often to say ``WATCHDOG=1``: half of what systemd allows; None when it wants none.
+
+        Never more often than ``FEEDING_SECONDS``, whatever is asked: feeding is no work.
+        """
+        return max(self._watchdog / 2, FEEDING_SECONDS) if self._watchdog else None
 
     def send(self, **state: str) -> None:
         """Send ``READY="1"``, ``STATUS="..."`` and the like, one line each."""
@@ -38,4 +47,5 @@ class Notifier:
 def _watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     wanted = environ.get("WATCHDOG_USEC", "")
     addressed = environ.get("WATCHDOG_PID", "") in {"", str(os.getpid())}
-    return int(wanted) / 1_000_000 if wanted.isdigit() and addressed and int(wanted) else None
+    is_time = wanted.isascii() and wanted.isdigit() and len(wanted) <= _DIGITS
+    return int(wanted) / 1_000_000 or None if is_time and addressed else None

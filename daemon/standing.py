@@ -67,7 +67,7 @@ class Standing:
         self._connection.execute("select count(*) from sqlite_master").fetchone()
         self._root = _identity(self.home.root)
         self._files = {path: _identity(path) for path in (ledger, *companions(ledger))}
-        os.close(os.open(self._mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+        self.mark()
         former = surroundings.moved_from(self.home)
         if former is None:
             last_ran.note(self.home.root)
@@ -76,6 +76,11 @@ class Standing:
         else:
             logger().warning("home.moved", former=str(former), place=str(self.home.root))
             last_ran.note(self.home.root)
+
+    def mark(self) -> None:
+        """Say that a daemon works here, again where that was removed. Raises ``OSError``."""
+        make_directory(self._mark.parent)
+        os.close(os.open(self._mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
 
     def end(self) -> None:
         """Close what is held; an orderly end leaves no mark."""

@@ -19,6 +19,8 @@ from memoryd.memory.locks import FileLock
 IDLE_MS = 60 * 1000
 #: A lock that is held for so long is held by a process that hangs.
 HELD_MS = 10 * 60 * 1000
+#: A daemon that starts holds the lock before it listens; what lasts longer is none.
+DEAF_MS = 30 * 1000
 #: Where SQLite locks a ``-shm`` file for the one writer (``WALINDEX_LOCK_OFFSET`` of its format).
 _WRITER_BYTE = 120
 
@@ -38,6 +40,31 @@ def workers(look: Look) -> Iterator[Finding]:
         what = f"job {short(job)} is ready for {minutes} minutes, and {free} workers are free"
         todo = f"restart the daemon (pid {look.daemon.get('pid')}); its log says what it did"
         yield Finding("workers.idle", "problem", what, todo)
+
+
+def heard(look: Look) -> Iterator[Finding]:
+    """A daemon that runs and does not answer, and what is in its socket's way."""
+    socket = look.home.socket(look.environ)
+    for path in (socket, socket.parent):
+        if os.path.lexists(path) and path.is_dir() == (path == socket):
+            what = f"{path} is in the way of the socket"
+            todo = "move it elsewhere; a daemon that runs listens again by itself"
+            yield Finding("socket.blocked", "problem", what, todo)
+    holder, now = _deaf(look), look.clock.now_ms()
+    if holder is None:
+        return
+    # `run --once` holds the lock and has no socket: it works.
+    is_working = now - holder.since <= DEAF_MS or Figures(look.ledger.db).is_working(now)
+    what = f"a daemon runs (pid {holder.pid}) and does not answer on its socket {socket}"
+    todo = f"it listens anew by itself; if this stays, restart it: `ps -p {holder.pid}` shows it"
+    yield Finding("daemon.deaf", "warning" if is_working else "problem", what, todo)
+
+
+def _deaf(look: Look) -> Holder | None:
+    """Who holds the home's lock while no daemon answers."""
+    if look.daemon is not None:
+        return None
+    return next((each for each in holders(look.home) if each.lock == "daemon"), None)
 
 
 def _without_a_daemon(look: Look, figures: Figures, now: int) -> Iterator[Finding]:

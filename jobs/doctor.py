@@ -94,6 +94,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check("rollouts.ok", "no session's row is unreadable", checks_waiting.rollouts),
     Check("plans.ok", "no plan is unreadable", checks_waiting.plans),
+    Check("heard.ok", "no daemon is seen that does not answer", checks_work.heard),
     Check("workers.ok", "no job waits while a worker is free", checks_work.workers),
     Check("held.ok", "no lock is seen held for long", checks_work.held_locks),
     Check("writing.ok", "nobody is seen to keep others from the ledger", checks_work.write_lock),

@@ -174,6 +174,11 @@ class Doorbell:
         """Whether a stop was asked for: claim nothing more."""
         return bool(self._consumer.stop_flag.is_set())
 
+    @property
+    def drain_seconds(self) -> float:
+        """How long a stop waits for what is worked on."""
+        return float(self._consumer.shutdown_timeout)
+
     def drain_within(self, seconds: float) -> None:
         """A stop that begins from now on waits so long for what is worked on."""
         self._consumer.shutdown_timeout = seconds

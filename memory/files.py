@@ -16,6 +16,8 @@ from memoryd.memory.exchange import Still, put_in_place
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+#: The umask of every program that writes into the home for us.
+PRIVATE = 0o077
 
 
 def sha256(data: bytes) -> str:

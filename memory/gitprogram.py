@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memoryd.memory.errors import BaselineLocked, BaselineUnusable, StoreError
-from memoryd.memory.files import full_disk
+from memoryd.memory.files import PRIVATE, full_disk
 
 #: The oldest git whose ``core.fsync`` and trailer formats we rely on.
 OLDEST = (2, 36)
@@ -189,6 +189,7 @@ def _spawn(
             as_process=True,
             istream=subprocess.PIPE,
             start_new_session=True,
+            umask=PRIVATE,
         )
     except (git.GitCommandNotFound, OSError) as error:
         raise BaselineUnusable(

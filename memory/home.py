@@ -53,9 +53,9 @@ class Home:
         """
         self.require_own()
         try:
+            self._require_folders()
             for name in FOLDERS:
                 make_directory(self.root / name)
-            self._require_folders()
             if read_or_none(self.identity) is None:
                 self._restore_identity()
             self._keep_copy()
@@ -72,6 +72,7 @@ class Home:
         return [path for path in paths if os.path.lexists(path) and not path.is_dir()]
 
     def _require_folders(self) -> None:
+        """Raise ``HomeError`` that names what is in the way of a folder."""
         for path in self.misplaced():
             raise HomeError(
                 f"{path} is no folder, and one of the home should be there",

@@ -23,6 +23,7 @@ from typing import IO
 
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import BadAnswer, ProviderPermanent, ProviderUnavailable
+from memoryd.memory.files import PRIVATE
 from memoryd.memory.own_calls import environment, prepared
 from memoryd.memory.providers.base import Reply, Request, bounded
 from memoryd.memory.providers.leftovers import VARIABLE, Mark, end_call, new_mark
@@ -118,6 +119,7 @@ def _start(
             env=dict(environ),
             cwd=place,
             start_new_session=True,
+            umask=PRIVATE,
         )
     except (OSError, ValueError) as error:
         raise ProviderPermanent(

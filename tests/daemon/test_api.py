@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import socket
 import stat
 import tempfile
@@ -360,6 +361,27 @@ def test_it_starts_and_stops_again_and_again(folder: Path, daemon: Daemon) -> No
 
     served.start()
     served.path.unlink()
+    served.stop()
+
+
+def test_a_socket_that_is_removed_is_made_again(folder: Path, daemon: Daemon) -> None:
+    """With its folder, and whatever is put in its place; what is as it was is left alone."""
+    served = Api(folder / "run" / "memoryd.sock", answers_of(daemon))
+    served.start()
+    assert not served.renew()
+
+    shutil.rmtree(served.path.parent)
+    assert served.renew() and Client(served.path).ring()
+    served.path.unlink()
+    served.path.mkdir()
+    with pytest.raises(HomeError, match=f"{served.path} is in the way"):
+        served.renew()
+    served.path.rmdir()
+    assert served.renew() and Client(served.path).ring()
+
+    assert daemon.rings == 2
+    assert [thread.name for thread in threading.enumerate()].count("api") == 1
+    assert stat.S_IMODE(served.path.stat().st_mode) == 0o600
     served.stop()
 
 

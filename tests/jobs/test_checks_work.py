@@ -14,7 +14,7 @@ import pytest
 from builders import LEASE_SECONDS, claim, enqueue
 
 from memoryd.jobs import checks_work, database
-from memoryd.jobs.checks_work import held_locks, ledger_writers, workers, write_lock
+from memoryd.jobs.checks_work import heard, held_locks, ledger_writers, workers, write_lock
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.looking import Look
 from memoryd.jobs.workplace import open_ledger
@@ -222,3 +222,37 @@ def test_other_locks_are_not_taken_for_the_writers(line: str) -> None:
     """Of another kind, file or place, and of who only waits for it."""
     assert checks_work._writer(line, 5) == 0
     assert checks_work._writer("1: POSIX  ADVISORY  WRITE 77 08:01:5 0 EOF", 5) == 77
+
+
+def test_a_daemon_that_runs_and_does_not_answer_is_named_with_its_pid(
+    home: Home, clock: FakeClock, ledger: Ledger
+) -> None:
+    """Not as absent: to start another would be refused."""
+    enqueue(ledger)
+    lock = FileLock(home.daemon_lock)
+    assert lock.acquire()
+    os.utime(home.daemon_lock, ns=(clock.now_ms() * 1_000_000,) * 2)
+    with lock:
+        (starting,) = found(home, clock, heard, None)
+        clock.advance(2 * MINUTE)
+        (deaf,) = found(home, clock, heard, None)
+
+        assert found(home, clock, workers, None) == []
+        assert found(home, clock, heard, daemon()) == []
+
+    assert (starting.severity, deaf.code, deaf.severity) == ("warning", "daemon.deaf", "problem")
+    assert f"pid {os.getpid()}" in deaf.what
+
+
+def test_what_is_in_the_way_of_the_socket_is_named(home: Home, clock: FakeClock) -> None:
+    """A folder in its place, a file in its folder's."""
+    socket = home.socket({})
+    socket.mkdir(parents=True)
+    (folder,) = found(home, clock, heard, daemon())
+    socket.rmdir()
+    socket.parent.rmdir()
+    socket.parent.write_text("")
+    (file,) = found(home, clock, heard, daemon())
+
+    assert (folder.code, file.code) == ("socket.blocked", "socket.blocked")
+    assert str(socket) in folder.what and f"{socket.parent} is" in file.what
