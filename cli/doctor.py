@@ -65,10 +65,11 @@ def _repaired(repairs: Sequence[Repair]) -> list[str]:
 def _lines(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for each in findings:
+        # A name with a line break in it must not look like a finding of its own.
+        what, todo = (" ".join(text.split()) for text in (each.what, each.todo))
         fine = each.severity == "ok"
         # What is as it should be leaves nothing to do: what is to be known of it stands beside it.
-        more = f" ({each.todo})" if fine and each.todo else ""
-        lines.append(f"{_MARKS[each.severity]}  {each.what}{more}")
-        if each.todo and not fine:
-            lines.append(f"         -> {each.todo}")
+        lines.append(f"{_MARKS[each.severity]}  {what}" + (f" ({todo})" if fine and todo else ""))
+        if todo and not fine:
+            lines.append(f"         -> {todo}")
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from typing import NoReturn
@@ -159,11 +160,14 @@ def _run() -> int:
 
 def _misused(error: click.ClickException) -> int:
     """Say how the command is used: what was typed may be a secret that slipped in."""
+    import io
+
     from memoryd.cli.common import printable
     from memoryd.memory.scanner import redact
 
-    error.message = printable(redact(error.message)[0])
-    error.show()
+    said = io.StringIO()
+    error.show(said)
+    click.echo(printable(redact(said.getvalue())[0]), nl=False, err=True)
     return error.exit_code
 
 

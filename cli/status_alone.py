@@ -16,7 +16,7 @@ def _why(values: dict[str, Any]) -> list[str]:
     for each in values.get("locks", ()):
         if each["lock"] == "daemon":
             who = f"process {each['pid']} works here for {age(each['since'])}"
-            return [f"daemon    none answers; {who}"]
+            return [f"daemon    none answers; {who}: `memoryd doctor`"]
     if values.get("service_stopped"):
         return ["daemon    not running; you stopped it: `memoryd service start`"]
     return ["daemon    not running; start it with `memoryd run` or `memoryd service install`"]

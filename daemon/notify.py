@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Mapping
 
-
 #: The watchdog is fed no more often than this.
 FEEDING_SECONDS = 1.0
 #: A number of more digits is no time (and in the end none that Python reads).

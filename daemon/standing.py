@@ -79,6 +79,8 @@ class Standing:
 
     def mark(self) -> None:
         """Say that a daemon works here, again where that was removed. Raises ``OSError``."""
+        if self._mark.exists():
+            return
         make_directory(self._mark.parent)
         os.close(os.open(self._mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
 

@@ -7,6 +7,8 @@ whoever owns the process; a library user who does not call it gets structlog's o
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +28,15 @@ _FRAMES = 20
 _SAID_CHARACTERS = 200
 #: A library whose warnings we turn into lines of our own (``watch.*``).
 _HEARD_ELSEWHERE = "watchdog"
+#: How long the same complaint is not logged again, and how many are remembered.
+AGAIN_SECONDS = 60.0
+_KNOWN = 500
+#: Controls that are no ASCII, and marks of direction.
+_OBEYED = {
+    number: f"\\u{number:04x}"
+    for number in (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+_COMPLAINTS = {"warning", "error", "critical"}
 
 #: What was asked for and is done once somebody logs: most commands say nothing, and structlog takes
 #: a tenth of their time.
@@ -66,8 +77,9 @@ def _configure(stream: TextIO, verbose: bool, quiet: bool) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             _where_it_failed,
+            Seldom(),
             _without_secrets,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
+            _line,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
@@ -104,6 +116,40 @@ def _take_over(root: logging.Logger) -> None:
     root.addHandler(Ours(logging.WARNING))
 
 
+class Seldom:
+    """A processor: the same complaint is logged once a while, for it may last for days.
+
+    What is a warning or worse and was logged with the same values within ``AGAIN_SECONDS`` is
+    dropped; the next one that is not says in ``again`` how many were. ``now`` is monotonic.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._guard = threading.Lock()
+        #: By what is said: when it was logged last, and how often it was dropped since.
+        self._known: dict[str, tuple[float, int]] = {}
+
+    def __call__(self, _: object, __: str, event: EventDict) -> EventDict:
+        """``event``, perhaps with ``again``. Raises ``structlog.DropEvent``."""
+        if event.get("level") not in _COMPLAINTS:
+            return event
+        said = repr(sorted((key, str(event[key])) for key in event if key != "time"))
+        now = self._now()
+        with self._guard:
+            at, dropped = self._known.pop(said, (now - AGAIN_SECONDS, 0))
+            is_again = now - at < AGAIN_SECONDS
+            self._known[said] = (at, dropped + 1) if is_again else (now, 0)
+            if len(self._known) > _KNOWN:
+                del self._known[next(iter(self._known))]
+        if is_again:
+            import structlog
+
+            raise structlog.DropEvent
+        if dropped:
+            event["again"] = dropped
+        return event
+
+
 def _where_it_failed(_: object, __: str, event: EventDict) -> EventDict:
     """An exception as its types and places in our code.
 
@@ -130,6 +176,14 @@ def _without_secrets(_: object, __: str, event: EventDict) -> EventDict:
     from memoryd.memory.scanner import redact_all
 
     return {key: redact_all(value) for key, value in event.items()}
+
+
+def _line(_: object, __: str, event: EventDict) -> str:
+    """The event as JSON; what that lets stand and a terminal obeys, or turns around, is escaped."""
+    import structlog
+
+    line = structlog.processors.JSONRenderer(ensure_ascii=False)(None, "", event)
+    return str(line).translate(_OBEYED)
 
 
 def logger() -> FilteringBoundLogger:
