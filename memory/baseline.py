@@ -29,7 +29,7 @@ from memoryd.memory.commit_index import commit_index
 from memoryd.memory.commits import FORMAT, Author, Commit, identity, message, parse_commit, trailer
 from memoryd.memory.committing import write_blobs, write_trees
 from memoryd.memory.errors import BaselineError, BaselineMissing
-from memoryd.memory.files import make_directory, sync_directory, write_atomic
+from memoryd.memory.files import DIRECTORY_MODE, make_directory, sync_directory, write_atomic
 from memoryd.memory.gitprogram import Git
 from memoryd.memory.kept_files import keep_files, kept_files
 from memoryd.memory.repository import NOTHING, Repository
@@ -194,7 +194,7 @@ class Baseline:
         git.ok("init", "--quiet", "--bare", "--template=", "--object-format=sha1", "-b", "main")
         for key, value in _SETTINGS.items():
             git.ok("config", key, value)
-        (fresh / "info").mkdir(exist_ok=True)
+        (fresh / "info").mkdir(DIRECTORY_MODE, exist_ok=True)
         write_atomic(fresh / "info" / "attributes", _ATTRIBUTES)
         write_atomic(
             fresh / "info" / "exclude", _EXCLUDE_PROFILE if self.store.is_profile else _EXCLUDE

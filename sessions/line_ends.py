@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 from memoryd.memory.errors import TranscriptError
 
-#: How far back from its end a file is searched for a whole line: what one line may have at most.
-LOOK_BACK_BYTES = 16 * 1024 * 1024
+#: How far back from its end a file is searched for the end of a line.
+LOOK_BACK_BYTES = 1 << 20
 #: How much of one line is passed over at a time, in bytes that are read. Holes cost nothing.
 PASS_BYTES = 256 * 1024 * 1024
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 import pytest
+from processes import World
 
 from memoryd.daemon import leaving
 from memoryd.daemon.leaving import Leaving
@@ -38,3 +40,25 @@ def test_a_stop_that_something_holds_up_ends_all_the_same(
 ) -> None:
     """With the code that was wanted; one that ends by itself is let."""
     assert left_with(ends, monkeypatch) == code
+
+
+#: A daemon of which one service never ends.
+HANGS = """
+import sys, threading
+from memoryd.cli import main
+from memoryd.daemon import leaving, lifecycle
+leaving.LEAVE_SECONDS = 0.1
+lifecycle.StoreKeeper.stop = lambda self: threading.Event().wait()
+sys.argv = ["memoryd", "run"]
+main.main()
+"""
+
+
+@pytest.mark.slow
+def test_a_daemon_whose_threads_hang_ends_all_the_same(world: World) -> None:
+    """What hung is named in the log."""
+    with world.daemon((sys.executable, "-c", HANGS)) as daemon:
+        assert daemon.stop() == 0
+
+        (left,) = [each for each in daemon.events() if each["event"] == "daemon.left"]
+    assert "MainThread" in left["threads"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from processes import TABS, Running, World
 
 from memoryd.daemon.client import Client
+from memoryd.daemon.lifecycle import Daemon, lock_home
+from memoryd.memory.config import load
 from memoryd.memory.home import Home
 
 pytestmark = pytest.mark.slow
@@ -149,3 +152,24 @@ def test_a_log_that_is_deleted_after_a_crash_is_missed(world: World) -> None:
     assert (world.notes(), world.commits()) == (notes, commits)
     with world.ledger() as ledger:
         assert ledger.cursor("claude-code", "s-1") == 4
+
+
+def test_a_daemon_whose_socket_is_removed_listens_anew(world: World) -> None:
+    """At its next look, with the folder and its own mark in it; no other answers for it."""
+    daemon = Daemon(world.home, world.environ)
+    lock = daemon.standing.lock = lock_home(world.home)
+    daemon._open(load(world.home.config_file))
+    daemon.api.start()
+    try:
+        shutil.rmtree(world.home.root / "run")
+        deaf = world.run("status").stdout
+        daemon._look_around()
+
+        assert f"none answers; process {os.getpid()} works here for" in deaf
+        assert world.client.ring()
+        assert (world.home.root / "run" / "working").exists()
+    finally:
+        daemon.api.stop()
+        daemon.standing.end()
+        daemon.place.close()
+        lock.release()

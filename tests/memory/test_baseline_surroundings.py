@@ -269,3 +269,16 @@ def test_a_huge_store_is_committed_and_looked_at_as_a_whole(home: Home) -> None:
     assert Baseline(store).changed_paths() == ["project/n0250.md"]
     assert len(store.notes()) == 600
     git(store, "fsck", "--strict")
+
+
+def test_what_git_makes_is_the_owners_alone_whatever_the_umask(home: Home) -> None:
+    """The history holds all that the notes do."""
+    old = os.umask(0)
+    try:
+        store = make_store(home, a="A")
+    finally:
+        os.umask(old)
+
+    made = [store.git_dir, *store.git_dir.rglob("*")]
+    assert len(made) > 10
+    assert [path for path in made if path.stat().st_mode & 0o077] == []

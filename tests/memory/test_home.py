@@ -92,3 +92,14 @@ def test_a_new_home_has_a_copy(tmp_path: Path) -> None:
     made = Home(tmp_path / "new")
 
     assert made.prepare() in made.identity_copy.read_text()
+
+
+@pytest.mark.parametrize("name", ["inbox", "backups"])
+def test_a_file_in_the_way_of_a_folder_is_named(home: Home, name: str) -> None:
+    """With the command that moves it aside."""
+    path = home.root / name
+    path.rename(home.root / "elsewhere")
+    path.write_text("")
+
+    with pytest.raises(HomeError, match=f"{path} is no folder.*`memoryd doctor --fix`"):
+        home.prepare()

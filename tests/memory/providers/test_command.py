@@ -206,3 +206,14 @@ def test_children_left_behind_do_not_hold_the_answer(tmp_path: Path) -> None:
     assert reply.text.strip() == "{}"
     assert time.monotonic() - began < 10
     assert _wait_gone(int(mark.read_text()))
+
+
+def test_what_the_program_writes_is_the_owners_alone() -> None:
+    """It runs in the home."""
+    old = os.umask(0)
+    try:
+        reply = _ask("/bin/sh", "-c", "umask")
+    finally:
+        os.umask(old)
+
+    assert int(reply.text, 8) == 0o077
