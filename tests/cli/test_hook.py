@@ -428,7 +428,7 @@ def test_closed_standard_streams_do_not_matter(root: Path) -> None:
     )
 
     assert done.returncode == 0
-    assert [line.rsplit(".", 1)[0] for line in traces(root)] == ["claude-code stop os"]
+    assert [line.rsplit(".", 1)[0] for line in traces(root)] == ["claude-code stop input"]
 
 
 def test_an_impatient_terminal_does_not_cost_the_envelope(root: Path) -> None:
