@@ -9,6 +9,7 @@ from memoryd.jobs.backups import DAY_MS, copies
 from memoryd.jobs.looking import Look
 from memoryd.memory import surroundings
 from memoryd.memory.clock import iso
+from memoryd.memory.database_files import asides, lost_note
 from memoryd.memory.health import Finding
 from memoryd.memory.home import Home
 
@@ -66,12 +67,17 @@ def _aside(home: Home) -> Iterator[Finding]:
     """One finding for a database and what belongs to it, also where that is all there is."""
     sets: dict[str, list[str]] = {}
     for path in sorted(home.root.glob("*.sqlite.damaged-*")):
-        first = path.name.removesuffix("-wal").removesuffix("-shm")
+        first = path.name.removesuffix("-wal").removesuffix("-shm").removesuffix("-lost")
         sets.setdefault(first, []).append(path.name)
     for names in sets.values():
         what = f"{home.root / names[0]}{''.join(f' and {each}' for each in names[1:])}"
         todo = "delete what you do not miss"
         yield Finding("database.aside", "warning", f"{what}: put aside", todo)
+    for path in asides(home.ledger):
+        if lost_note(path).exists():
+            what = f"not all that was excluded could be read in {path}: it may be read now"
+            todo = f"`memoryd sessions forget` for what must not be; then delete {lost_note(path)}"
+            yield Finding("exclusions.lost", "warning", what, todo)
 
 
 def clock(look: Look) -> Iterator[Finding]:

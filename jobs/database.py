@@ -48,6 +48,8 @@ class Database:
         self._open: SqliteDatabase | None = None
         #: This thread's connection once it is open: asking peewee for it costs as much as a read.
         self._mine = threading.local()
+        #: The file that was opened.
+        self._file = (0, 0)
 
     def open(self, now_ms: int, *, check: bool = False) -> None:
         """Open the file, make or migrate its tables; ``check`` also runs ``quick_check``.
@@ -116,18 +118,43 @@ class Database:
         try:
             if wrong := database_files.out_of_place(self.path):
                 raise LedgerDamaged(f"the ledger cannot be used: {wrong}", hint=_RESTORE)
-            if database_files.is_empty(self.path) and schema.copies(self.path.parent / "backups"):
+            if database_files.is_empty(self.path) and self._was_there():
                 raise LedgerMissing(
                     f"the ledger {self.path} is gone or empty, and there are backups of it",
                     hint="`memoryd doctor --fix` puts the newest one in its place",
                 )
             # Made here for its mode; an existing file keeps what it has.
             make_database_file(self.path)
+            self._file = self._standing()
         except OSError as error:
             raise LedgerError(
                 f"the ledger {self.path} cannot be opened: {error.strerror}",
                 hint=database_files.refused_todo(self.path),
             ) from error
+
+    def _was_there(self) -> bool:
+        """Whether there was a ledger: a copy of it, or what was put aside of it, is there."""
+        aside = database_files.asides(self.path)
+        return bool(aside or schema.copies(self.path.parent / "backups"))
+
+    def _standing(self) -> tuple[int, int]:
+        """The file that has the ledger's name now."""
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
+    def _require_same(self) -> None:
+        """Raise ``LedgerMissing`` where another file has the ledger's name by now.
+
+        What was written is in one that was put aside, and may not have been read there any more.
+        """
+        try:
+            if self._standing() == self._file:
+                return
+        except OSError:
+            pass  # none has: as much as another
+        raise LedgerMissing(
+            f"the ledger {self.path} was replaced meanwhile", hint="nothing was promised; try again"
+        )
 
     def close(self) -> None:
         """Close this thread's connection; harmless when there is none."""
@@ -197,7 +224,8 @@ class Database:
         """One write transaction; ``durable`` has it on disk when the block ends.
 
         Inside another one it is a part of that, which alone decides on durability. Raises
-        ``LedgerError`` when another process keeps the write lock, or the disk is full.
+        ``LedgerError`` when another process keeps the write lock, the disk is full, or, durable,
+        the file is not the ledger any more: what is to be kept must be where it is looked for.
         """
         connection = self._connected()
         if connection.in_transaction:
@@ -212,6 +240,8 @@ class Database:
             finally:
                 if durable:
                     connection.execute("pragma synchronous = normal")
+            if durable:
+                self._require_same()
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as error:

@@ -6,8 +6,9 @@ commits say they were, the plans that they are past are cleared, and nothing is 
 session history says which sessions a person had forgotten. What was said and not yet distilled is
 found again by the sweep, and read from the cursor on.
 
-What only the ledger knew is lost since its copy was made: candidates in review, the attempts, the
-day's budget, sessions excluded by a kill switch. A slice that wrote nothing is read once more.
+What only the ledger knew (candidates in review, the day's budget, sessions excluded by a kill
+switch) is there as far as the damaged file could be read (``salvaging.py``). A slice that wrote
+nothing, and whose cursor was lost, is read once more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The way back from a database that cannot be used: put aside, never deleted, and begun again.
 
-For the ledger the newest copy that is whole takes its place, or a new one where there is none; what
-was done since is found again (``recovering.py``). The session history is begun anew; the daemon
-reads again what the transcripts still say (``rebuilding.py``). The caller holds the home's lock.
+The ledger is made anew from its own tables where they can be read whole. Else the newest copy that
+is whole takes its place, or a new one where there is none, with what can be read of the damaged one
+(``salvaging.py``); what was done since is found again (``recovering.py``). The session history is
+begun anew; the daemon reads again what the transcripts still say (``rebuilding.py``). The caller
+holds the home's lock.
 """
 
 from __future__ import annotations
@@ -17,10 +19,18 @@ from pathlib import Path
 
 from memoryd.jobs import backups, schema
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.salvaging import Salvaged, salvage
 from memoryd.jobs.workplace import open_ledger
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config
-from memoryd.memory.database_files import address, companions, one_line, put_aside
+from memoryd.memory.database_files import (
+    address,
+    asides,
+    companions,
+    lost_note,
+    one_line,
+    put_aside,
+)
 from memoryd.memory.errors import (
     HistoryDamaged,
     HistoryError,
@@ -28,7 +38,13 @@ from memoryd.memory.errors import (
     LedgerError,
     LedgerMissing,
 )
-from memoryd.memory.files import make_database_file, temporary_name
+from memoryd.memory.files import (
+    FILE_MODE,
+    make_database_file,
+    sync_directory,
+    temporary_name,
+    write_atomic,
+)
 from memoryd.memory.home import Home
 
 
@@ -69,9 +85,7 @@ def restore_ledger(home: Home, config: Config, clock: Clock) -> Iterator[str]:
         return
     if not isinstance(trouble, LedgerDamaged | LedgerMissing):
         raise trouble
-    for old, new in put_aside(home.ledger, clock.now_ms()):
-        yield f"{old} is kept as {new.name}: {trouble.message}"
-    yield from _put_back(home, clock)
+    yield from _put_back(home, clock, one_line(trouble.message))
     ledger = open_ledger(home, config, clock, check=True)
     ledger.close()
     yield "what was done since is taken from the stores' histories; the rest is read again"
@@ -86,23 +100,108 @@ def _clear_beside(path: Path, clock: Clock) -> Iterator[str]:
             yield f"{each} was no file and is kept as {aside.name}"
 
 
-def _put_back(home: Home, clock: Clock) -> Iterator[str]:
+def _put_back(home: Home, clock: Clock, why: str) -> Iterator[str]:
+    """Have a ledger stand where the damaged one did, with all that the damaged one still says.
+
+    What is in the way is put aside first, then read: whoever had it open and was answered is in
+    it (``Database.writing``). One that somebody begins meanwhile is put aside and read as well.
+    """
+    aside = _left_aside(home, clock)
+    while True:
+        for old, new in put_aside(home.ledger, clock.now_ms() + len(aside)):
+            yield f"{old} is kept as {new.name}: {why}"
+            if old == home.ledger and new.is_file():
+                aside.append(new)
+        temporary = home.ledger.with_name(temporary_name(home.ledger.name))
+        try:
+            said = _build(home, clock, temporary, aside)
+            if _take_place(temporary, home.ledger):
+                yield from said
+                return
+        finally:
+            for each in (temporary, *companions(temporary)):
+                each.unlink(missing_ok=True)
+
+
+def _left_aside(home: Home, clock: Clock) -> list[Path]:
+    """What a repair that was killed put aside and did not read: it is younger than any copy."""
+    if os.path.lexists(home.ledger):
+        return []
+    aside = max((path for path in asides(home.ledger) if path.is_file()), default=None)
+    copies = backups.copies(home.backups, clock.now_ms())
+    if aside is None or not aside.name.rpartition("-")[2].isdigit():
+        return []
+    at_ms = int(aside.name.rpartition("-")[2])
+    return [] if copies and copies[0].stat().st_mtime_ns // 1_000_000 > at_ms else [aside]
+
+
+def _build(home: Home, clock: Clock, temporary: Path, aside: list[Path]) -> list[str]:
+    """Write the ledger that loses least: from the damaged one alone where that says all, else from
+    the newest copy that is whole, else a new one, with what the damaged one says."""
+    taken = _salvaged(home, clock, temporary, aside)
+    if aside and taken.is_whole and taken.taken:
+        return ["its tables could be read whole: they are the ledger now", *taken.lines()]
+    said = []
     for copy in backups.copies(home.backups, clock.now_ms()):
         if trouble := _trouble_of(copy):
-            yield f"{copy} cannot be used: {trouble}"
+            said.append(f"{copy} cannot be used: {trouble}")
             continue
-        _place(copy, home.ledger)
-        yield f"{copy.name} is the ledger now"
-        return
-    # Without a copy that can be used the next open begins a new one; it refuses where it sees any.
-    make_database_file(home.ledger)
-    _begin(home.ledger)
-    yield "no copy of it can be used: a new ledger is begun"
+        taken = _salvaged(home, clock, temporary, aside, copy)
+        said.append(f"{copy.name} is the ledger now")
+        break
+    else:
+        said.append("no copy of it can be used: a new ledger is begun")
+    if aside and taken.may_have_lost_exclusions:
+        _note_lost(aside[-1], taken)
+    return [*said, *taken.lines()]
+
+
+def _salvaged(
+    home: Home, clock: Clock, temporary: Path, aside: list[Path], copy: Path | None = None
+) -> Salvaged:
+    """Write a ledger to ``temporary`` from ``copy``, or a new one, and take in what is aside."""
+    for each in (temporary, *companions(temporary)):
+        each.unlink(missing_ok=True)
+    if copy is None:
+        make_database_file(temporary)
+        _begin(temporary)
+    else:
+        shutil.copyfile(copy, temporary)
+        temporary.chmod(FILE_MODE)
+    ledger, done = Ledger(temporary, home.uuid(), clock).open(), Salvaged()
+    try:
+        last_seqs = _last_seqs(home, clock) if aside else {}
+        for each in aside:
+            done += salvage(each, ledger, last_seqs)
+        # It is older than the memory: the next open tells it what was done since.
+        ledger.db.rows(f"pragma application_id = {schema.TO_RECOVER}")
+        ledger.db.rows("pragma wal_checkpoint(truncate)")
+    finally:
+        ledger.close()
+    return done
+
+
+def _last_seqs(home: Home, clock: Clock) -> dict[tuple[str, str], int]:
+    from memoryd.sessions.history import History
+
+    try:
+        if home.session_history.is_file():
+            with History(home.session_history, clock) as history:
+                return history.last_seqs()
+    except HistoryError:
+        pass  # the step that mends it says so; no cursor is believed without it
+    return {}
+
+
+def _note_lost(aside: Path, taken: Salvaged) -> None:
+    """Leave word beside a file that it may have had exclusions which nobody could read."""
+    write_atomic(lost_note(aside), ("\n".join(taken.lines()) + "\n").encode())
 
 
 def _begin(path: Path) -> None:
     """Have an empty ledger be more than an empty file, which is taken for a lost one."""
     with contextlib.closing(sqlite3.connect(path)) as made:
+        made.execute("pragma auto_vacuum = incremental")
         made.execute("pragma journal_mode = wal")
 
 
@@ -121,18 +220,20 @@ def _trouble_of(copy: Path) -> str:
     return ""
 
 
-def _place(copy: Path, ledger: Path) -> None:
-    """Have a copy be the ledger, marked as older than the memory; the copy stays. Whole or not."""
-    temporary = ledger.with_name(temporary_name(ledger.name))
+def _take_place(temporary: Path, ledger: Path) -> bool:
+    """Have what was written be the ledger, whole or not; False where another one stands there."""
+    with contextlib.closing(sqlite3.connect(temporary)) as opened:
+        opened.execute("pragma journal_mode = delete")
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
     try:
-        shutil.copyfile(copy, temporary)
-        with contextlib.closing(sqlite3.connect(temporary)) as opened:
-            opened.execute("pragma journal_mode = delete")
-            opened.execute(f"pragma application_id = {schema.TO_RECOVER}")
-            opened.commit()
-        schema.keep_copy(temporary, ledger)
-    finally:
-        temporary.unlink(missing_ok=True)
+        os.link(temporary, ledger)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        temporary.replace(ledger)
+    sync_directory(ledger.parent)
+    return True
 
 
 def restore_history(home: Home, clock: Clock) -> Iterator[str]:

@@ -21,6 +21,8 @@ from memoryd.memory.text import clip
 
 #: The files that belong to a database in WAL mode (sqlite.org/wal.html).
 COMPANIONS = ("-wal", "-shm")
+#: Ends the name of a note beside a database that was put aside.
+_LOST = "-lost"
 #: What SQLite says of a file that is not whole; the rest is about the system around it.
 _DAMAGE = (
     "malformed",
@@ -181,3 +183,14 @@ def put_aside(path: Path, now_ms: int) -> Iterator[tuple[Path, Path]]:
         if os.path.lexists(each):
             each.rename(to)
             yield each, to
+
+
+def asides(path: Path) -> list[Path]:
+    """What was put aside of the database at ``path``, the oldest first."""
+    found = path.parent.glob(f"{path.name}.damaged-*")
+    return sorted(each for each in found if not each.name.endswith((*COMPANIONS, _LOST)))
+
+
+def lost_note(aside: Path) -> Path:
+    """Where it is written that a database put aside may have known what nothing else knows."""
+    return aside.with_name(f"{aside.name}{_LOST}")
