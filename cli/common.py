@@ -34,6 +34,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: What drives a terminal or turns a line around, and halves of characters that cannot be written.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: The last moment of the year 9999.
+_LAST_MS = 253_402_300_799_000
 
 
 #: What an agent that answers a question of ours may not do: it was not a person who asked for it.
@@ -183,7 +185,8 @@ def say(values: dict[str, Any], text: str, as_json: bool, *, theirs: bool = Fals
     if not as_json:
         click.echo(printable(text))
         return
-    content = json.dumps(values, ensure_ascii=False, indent=2)
+    # A damaged row may hold bytes: shown as they are written in Python.
+    content = json.dumps(values, ensure_ascii=False, indent=2, default=repr)
     click.echo(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", content))
 
 
@@ -315,6 +318,8 @@ def age(then_ms: int | None) -> str:
     """How long ago (or ahead) ``then_ms`` is, in one unit: ``12s``, ``3m``, ``in 2h``."""
     if then_ms is None:
         return "-"
+    if not _is_time(then_ms):
+        return "?"
     seconds = int(time.time() - then_ms / 1000)
     prefix, seconds = ("in ", -seconds) if seconds < 0 else ("", seconds)
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
@@ -351,12 +356,19 @@ def when(then_ms: int | None) -> str:
     """``then_ms`` in local time, to the second."""
     if then_ms is None:
         return "-"
+    if not _is_time(then_ms):
+        return "?"
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(then_ms / 1000))
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _is_time(then_ms: object) -> bool:
+    """Whether it is a time at all: a damaged row may hold anything. 9999 is the last year shown."""
+    return isinstance(then_ms, int | float) and abs(then_ms) < _LAST_MS
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """``rows`` under ``heads`` in columns as wide as they need to be, one line each."""
-    cells = [[" ".join(cell.split()) for cell in row] for row in (heads, *rows)]
+    cells = [[" ".join(str(cell).split()) for cell in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

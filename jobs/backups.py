@@ -122,7 +122,7 @@ def renewed(ledger: Ledger) -> Iterator[str]:
     except (MemorydError, OSError) as error:
         said = error.message if isinstance(error, MemorydError) else error.strerror
         yield f"no new copy of the ledger could be made: {said}"
-    for path in sorted(backups.rglob("*.sqlite")):
+    for path in sorted((*backups.rglob("*.sqlite"), *backups.glob("rows-*.jsonl"))):
         if path != made:
             yield f"{path} is a copy from before; delete it if it must not stay"
 

@@ -13,6 +13,7 @@ from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
 from memoryd.jobs.database import Database
 from memoryd.jobs.job import check_code
+from memoryd.jobs.rows import made
 from memoryd.memory.clock import Clock
 from memoryd.memory.errors import ProviderLimited
 from memoryd.memory.text import clip
@@ -53,7 +54,7 @@ class Breakers:
             " where provider = :provider",
             provider=provider,
         )
-        return Breaker(*rows[0]) if rows else None
+        return next(iter(made(Breaker, rows)), None)
 
     def trip(self, provider: str, reason: str, detail: str, lifts_ms: int = 0) -> int:
         """The provider did not answer: nobody asks it before the wall time that comes back.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memoryd.jobs.database import Database
+from memoryd.jobs.rows import made
 
 _RAN = """
 insert into consolidation (store, last_run_at, outcome, empty_runs)
@@ -43,12 +44,12 @@ class Consolidations:
     def of(self, store: str) -> Consolidation:
         """What is known of ``store``; zeros where it was never consolidated."""
         found = self._db.rows(f"select {_COLUMNS} from consolidation where store = :s", s=store)
-        return Consolidation(*found[0]) if found else Consolidation(store)
+        return next(iter(made(Consolidation, found)), Consolidation(store))
 
     def all(self) -> list[Consolidation]:
         """Every store that was ever looked at, the longest ago first."""
         rows = self._db.rows(f"select {_COLUMNS} from consolidation order by last_run_at, store")
-        return [Consolidation(*row) for row in rows]
+        return made(Consolidation, rows)
 
     def looked(self, store: str, at_ms: int) -> None:
         """The daily check counted the sessions of ``store``."""

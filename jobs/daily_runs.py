@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memoryd.jobs.database import Database
+from memoryd.jobs.rows import made
 from memoryd.memory.clock import Clock, local_date
 
 DAY_MS = 24 * 3600 * 1000
@@ -95,4 +96,4 @@ class DailyRuns:
 
     def all(self) -> list[DailyRun]:
         """The last run of each name, by name."""
-        return [DailyRun(*row) for row in self._db.rows(_LAST)]
+        return made(DailyRun, self._db.rows(_LAST))

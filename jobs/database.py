@@ -30,8 +30,8 @@ BUSY_TIMEOUT_SECONDS = 5
 #: The log file is cut back to this size whenever it is checkpointed.
 WAL_BYTES = 16 * 1024 * 1024
 _RESTORE = (
-    "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name and puts the"
-    " newest backup in its place"
+    "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name and makes a"
+    " whole one of it and the newest backup"
 )
 _TRY_LATER = "it is tried again tomorrow"
 _TRY_AGAIN = f"another program has held it for over {BUSY_TIMEOUT_SECONDS} s; try again"

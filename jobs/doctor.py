@@ -8,7 +8,7 @@ the inbox is taken in first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from memoryd.jobs import (
     checks_agents,
     checks_home,
     checks_queue,
+    checks_rows,
     checks_stores,
     checks_waiting,
     checks_work,
@@ -27,6 +28,7 @@ from memoryd.memory.clock import Clock
 from memoryd.memory.errors import HomeForeign
 from memoryd.memory.health import Finding, found_by, shortened
 from memoryd.memory.home import Home
+from memoryd.memory.text import clip
 
 __all__ = ["CHECKS", "LISTED", "Check", "Look", "examine"]
 
@@ -59,12 +61,22 @@ def examine(
     findings: dict[Finding, None] = {}
     try:
         for check in (*CHECKS, *more):
-            found = list(shortened(found_by(partial(check.look, look)), LISTED))
+            found = list(shortened(_looked(check, look), LISTED))
             ok = Finding(check.code, "ok", check.fine)
             findings |= dict.fromkeys(found or [ok])
     finally:
         look.close()
     return list(findings)
+
+
+def _looked(check: Check, look: Look) -> Iterator[Finding]:
+    """What the check finds; where it meets what it cannot look at, that is a finding."""
+    try:
+        yield from found_by(partial(check.look, look))
+    except Exception as error:  # noqa: BLE001 - the top of a check: the others look all the same
+        what = f"the check {check.code} could not look: {type(error).__name__}: {error}"
+        todo = "`memoryd doctor --fix` may set aside what it met; else report it, with this line"
+        yield Finding("check.failed", "problem", clip(what, 300), todo)
 
 
 #: In the order in which they are reported.
@@ -75,6 +87,7 @@ CHECKS: tuple[Check, ...] = (
     Check("disk.ok", "the disk has room", checks_home.disk),
     Check("place.ok", "the home is not known to have moved", checks_home.place),
     Check("ledger.ok", "the ledger can be read", checks_queue.ledger),
+    Check("rows.ok", "no row of the ledger is what it must not be", checks_rows.rows),
     Check("clock.ok", "the clock says nothing impossible", checks_home.clock),
     Check("backups.ok", "the ledger has a copy of these days", checks_home.copied),
     Check("words.ok", "the session history can be read", checks_home.words),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memoryd.jobs.breaker import Breaker
 from memoryd.jobs.database import Database
 from memoryd.jobs.ledger import RUN_HORIZON_MS
+from memoryd.jobs.rows import made
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -135,7 +136,7 @@ class Figures:
 
     def waits(self) -> list[Waits]:
         """Why jobs wait, the most frequent reason first."""
-        return [Waits(*row) for row in self._db.rows(_WAITS)]
+        return made(Waits, self._db.rows(_WAITS))
 
     def oldest(self) -> list[Oldest]:
         """The oldest pending (or retrying), waiting and running job, where there is one."""
@@ -167,7 +168,7 @@ class Figures:
             "select provider, calls, tokens, cost from budget where day = :day order by provider",
             day=day,
         )
-        return [Spending(*row) for row in rows]
+        return made(Spending, rows)
 
     def breakers(self) -> list[Breaker]:
         """The breaker of every provider that is not simply asked."""
@@ -175,7 +176,7 @@ class Figures:
             "select provider, state, strikes, until, reason, detail, since from breaker"
             " order by provider"
         )
-        return [Breaker(*row) for row in rows]
+        return made(Breaker, rows)
 
     def unclaimed_since(self, now: int) -> tuple[str, int] | None:
         """The job that a free worker would take, and since when nothing kept one from it (ms).

@@ -10,7 +10,8 @@ from typing import Any
 
 from memoryd.jobs.database import Database
 from memoryd.jobs.filters import Filter
-from memoryd.jobs.job import COLUMNS, Job, is_keepable, job_from_row
+from memoryd.jobs.job import COLUMNS, Job, is_keepable
+from memoryd.jobs.rows import made
 from memoryd.memory.errors import PlanUnreadable, UsageError
 from memoryd.memory.plan import Plan
 from memoryd.memory.text import clip
@@ -110,7 +111,7 @@ class Records:
             " (select id from job where id like :ending limit 2)",
             ending="%" + identifier.lower(),
         )
-        return [job_from_row(row) for row in rows]
+        return made(Job, rows)
 
     def wrote(self, job_id: str) -> bool:
         """Whether anything of the job reached a store."""
@@ -125,12 +126,12 @@ class Records:
     def find(self, identifier: str) -> Job | None:
         """The job with exactly this id; None when it was pruned or never was."""
         rows = self.db.rows(f"select {COLUMNS} from job where id = :id", id=identifier)
-        return job_from_row(rows[0]) if rows else None
+        return next(iter(made(Job, rows)), None)
 
     def by_key(self, key: str) -> Job | None:
         """The job with this idempotency key; None when it was pruned or never was."""
         rows = self.db.rows(f"select {COLUMNS} from job where idempotency_key = :key", key=key)
-        return job_from_row(rows[0]) if rows else None
+        return next(iter(made(Job, rows)), None)
 
     def jobs(
         self, *, status: str | None = None, kind: str | None = None, limit: int = 50
@@ -149,7 +150,7 @@ class Records:
             **values,
             limit=limit,
         )
-        return [job_from_row(row) for row in rows]
+        return made(Job, rows)
 
     def attempts(self, job: Job) -> list[Attempt]:
         """The job's attempt log, oldest first."""
@@ -158,7 +159,7 @@ class Records:
             " output_tokens from attempt_log where job_id = :id order by attempt",
             id=job.id,
         )
-        return [Attempt(*row) for row in rows]
+        return made(Attempt, rows)
 
     def has_asked(self, job: Job) -> bool:
         """Whether any attempt at the job has asked a provider that costs."""
@@ -240,7 +241,7 @@ class Records:
             "select agent, session, transcript, cwd, last_cutoff, excluded, throttled,"
             " extracts, seen_at from rollout order by seen_at"
         )
-        return [Rollout(*row) for row in rows]
+        return made(Rollout, rows)
 
     def counts(self) -> dict[str, int]:
         """Jobs by the status a person sees (``Job.shown_status``)."""

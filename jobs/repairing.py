@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoryd.jobs import envelope, repairing_stores, restoring
+from memoryd.jobs import checks_rows, envelope, repairing_stores, restoring
+from memoryd.jobs.workplace import open_ledger
 from memoryd.memory import last_ran, surroundings
 from memoryd.memory.clock import Clock
 from memoryd.memory.config import Config, load
@@ -158,6 +159,12 @@ def _leftovers(work: _Work) -> Iterator[str]:
         yield f"{len(gone)} temporary files of processes that died are deleted"
 
 
+def _identity(work: _Work) -> Iterator[str]:
+    aside = work.home.put_back_identity(work.clock.now_ms())
+    if aside is not None:
+        yield f"{work.home.identity} could not be read: kept as {aside.name}, its copy is back"
+
+
 def _half_envelopes(work: _Work) -> Iterator[str]:
     """A hook that was killed before its rename: what is whole is taken in, the rest is nothing."""
     before_ms = work.clock.now_ms() - LEFT_MS
@@ -208,6 +215,14 @@ def _ledger(work: _Work) -> Iterator[str]:
     yield from restoring.restore_ledger(work.home, work.config, work.clock)
 
 
+def _rows(work: _Work) -> Iterator[str]:
+    ledger = open_ledger(work.home, work.config, work.clock)
+    try:
+        yield from checks_rows.set_aside(ledger, work.home.backups, work.clock.now_ms())
+    finally:
+        ledger.close()
+
+
 def _words(work: _Work) -> Iterator[str]:
     yield from restoring.restore_history(work.home, work.clock)
 
@@ -219,6 +234,7 @@ def _copy(work: _Work) -> Iterator[str]:
 #: In the order in which one needs the other.
 _STEPS = (
     Step("home.missing", _folders),
+    Step("home.unusable", _identity),
     Step("home.mode", _modes),
     Step("home.leftover", _leftovers),
     Step("envelope.left", _half_envelopes),
@@ -230,6 +246,7 @@ _STEPS = (
 _STEPS_ALONE = (
     Step("socket.stale", _socket),
     Step("ledger.damaged", _ledger, restoring.ledger_trouble),
+    Step("row.unusable", _rows),
     Step("history.damaged", _words, restoring.history_trouble),
     Step("backup.stale", _copy),
 )

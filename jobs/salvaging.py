@@ -138,8 +138,9 @@ _SETS = {
 }
 
 
-def _rollout(told: _Told, columns: tuple[Column, ...]) -> Row | None:
-    row = dict(told.row)
+def mended_rollout(read: Row, columns: tuple[Column, ...]) -> Row:
+    """A row of a session as it can be believed: what was excluded is, whatever else is wrong."""
+    row = dict(read)
     why = row.get("excluded")
     if why is not None and not (isinstance(why, str) and CODE.fullmatch(why)):
         row["excluded"] = why = EXCLUDED
@@ -153,6 +154,11 @@ def _rollout(told: _Told, columns: tuple[Column, ...]) -> Row | None:
             "seen_at": 0,
             "excluded": why,
         }
+    return row
+
+
+def _rollout(told: _Told, columns: tuple[Column, ...]) -> Row | None:
+    row = mended_rollout(told.row, columns)
     if "job" in told.torn:  # its job may be among those that are lost
         row["last_cutoff"] = 0
         row |= {name: None for name in ("made_fingerprint",) if name in row}

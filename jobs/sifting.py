@@ -26,10 +26,12 @@ _BEGINNINGS = tuple(a + b for a in "0123456789abcdefghjkmnprstuvwxyz" for b in "
 class Sifted:
     """A damaged database. ``torn`` names the tables of which not everything could be read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, live: bool = False) -> None:
+        """``live``: others may write it meanwhile."""
         log = path.with_name(f"{path.name}-wal")
         # Without a log nothing else is looked for: SQLite would make one beside it.
-        how = "mode=ro" if log.is_file() and log.stat().st_size else "immutable=1"
+        has_log = log.is_file() and log.stat().st_size
+        how = "mode=ro" if live or has_log else "immutable=1"
         self._db = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True)
         self._db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         self.torn: set[str] = set()

@@ -109,8 +109,8 @@ class Home:
         if found is None:
             raise HomeError(
                 f"{self.identity} does not hold the home's uuid",
-                hint=f"copy {self.identity_copy} over it, or restore it from a backup:"
-                " what was forgotten is known by it",
+                hint=f"`memoryd doctor --fix` puts {self.identity_copy} back, else restore it"
+                " from a backup: what was forgotten is known by it",
             )
         return found
 
@@ -127,6 +127,21 @@ class Home:
         if known and self.identity_copy.exists():  # its time is since when sessions are looked at
             at = self.identity_copy.stat().st_mtime_ns
             os.utime(self.identity, ns=(at, at))
+
+    def put_back_identity(self, now_ms: int) -> Path | None:
+        """Put a ``home.json`` that can be read in the place of one that cannot, from its copy or
+        the ledger; where the old one is kept. None: nothing to do, or nothing to do it with.
+
+        Raises ``OSError``.
+        """
+        if not os.path.lexists(self.identity) or _uuid_in(_read_any(self.identity)):
+            return None
+        if (_uuid_in(_read_any(self.identity_copy)) or self._uuid_in_ledger()) is None:
+            return None
+        aside = self.identity.with_name(f"{self.identity.name}.damaged-{now_ms}")
+        self.identity.rename(aside)
+        self._restore_identity()
+        return aside
 
     def _keep_copy(self) -> None:
         raw = read_or_none(self.identity)
@@ -245,6 +260,11 @@ def foreign_todo(root: Path, owner: int) -> str:
     ours = user(os.geteuid())
     give = f"if it should be {ours}'s, as root: chown -R {ours} {root}"
     return f"run memoryd as {user(owner)}, or choose another home with --home; {give}"
+
+
+def _read_any(path: Path) -> bytes | None:
+    """The bytes of a file; None where there is none, or something else."""
+    return read_or_none(path) if path.is_file() else None
 
 
 def _uuid_in(raw: bytes | None) -> str | None:

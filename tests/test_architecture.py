@@ -38,6 +38,7 @@ TOPS = {
     "daemon/schedule.py": 1,
     "daemon/stores.py": 1,
     "daemon/watcher.py": 1,
+    "jobs/doctor.py": 1,
     "jobs/keeper.py": 1,
     "jobs/worker.py": 2,
     "memory/providers/remote.py": 1,

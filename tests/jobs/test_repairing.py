@@ -442,3 +442,19 @@ def test_looking_at_a_broken_home_and_repairing_it_raise_nothing(
 
     assert [each for each in found if each.severity == "problem"] == []
     assert kind == "gone" or list(home.root.glob(f"{name}.damaged-*"))
+
+
+@pytest.mark.parametrize("spoilt", [b'{"id": "\0', b"", b"[]"])
+def test_a_home_json_that_cannot_be_read_is_put_back_from_its_copy(
+    home: Home, clock: FakeClock, spoilt: bytes
+) -> None:
+    """The uuid is what it was, and the damaged file is kept."""
+    known = home.prepare()
+    home.identity.write_bytes(spoilt)
+
+    done = fix(home, clock)
+
+    assert [each for each in done if each.left] == []
+    assert home.uuid() == known
+    (aside,) = home.root.glob("home.json.damaged-*")
+    assert aside.read_bytes() == spoilt

@@ -133,7 +133,7 @@ def test_rows_between_two_torn_pages_are_read(tmp_path: Path) -> None:
 
 #: A statement that spoils a row, and whether the job, the exclusion and the cursor are taken.
 HOSTILE = {
-    "update job set kind = 'nonsense'": (0, EXCLUDED, 1),
+    "update job set kind = x'ff'": (0, EXCLUDED, 1),
     "update job set id = x'00ff'": (0, EXCLUDED, 1),
     "update job set payload = '['": (0, EXCLUDED, 1),
     "update job set cutoff = 'far'": (0, EXCLUDED, 1),
