@@ -15,6 +15,7 @@ from memoryd.jobs.database import Database
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.looking import Look
 from memoryd.jobs.salvaging import mended_rollout
+from memoryd.jobs.schema import TO_RECOVER
 from memoryd.jobs.sifting import Row, Sifted
 from memoryd.jobs.sound import Column, fault, key_of, tables
 from memoryd.memory.files import write_atomic
@@ -71,6 +72,9 @@ def set_aside(ledger: Ledger, backups: Path, now_ms: int) -> Iterator[str]:
     with ledger.db.writing(durable=True):
         for each in found:
             _take_out(ledger.db, each)
+        if any(each.table in ("cursor", "plan") for each in found):
+            # The next open asks the stores' histories what was done (``recovering.py``).
+            ledger.db.rows(f"pragma application_id = {TO_RECOVER}")
     for each in found:
         yield f"{each} is set aside into {kept.name}: {each.why}"
 

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from archives import RULE
 from builders import enqueue
 from test_salvaging import change
-from world import World
+from world import World, answer, fact
 
 from memoryd.cli.common import age, table, when
 from memoryd.jobs import doctor
@@ -66,6 +67,20 @@ def test_a_spoilt_row_is_left_out_named_and_set_aside(
     assert "good" in {job.session for job in world.ledger.records.jobs()}
     rollout = world.ledger.records.rollout("claude-code", "private")
     assert rollout is not None and rollout.excluded == "session.excluded"
+
+
+def test_where_a_cursor_was_set_aside_the_commits_say_where_it_was(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Else all its session said would be shown to a model again."""
+    world = World(tmp_path, clock, [answer(fact(RULE))])
+    world.finalize(world.transcript("s1").user(RULE))
+    change(world.home.ledger, "update cursor set seq = 'abc'")
+
+    repair(world.home, world.clock, world.environ)
+
+    world.restart()
+    assert world.ledger.cursor("claude-code", "s1") == 1
 
 
 def test_a_check_that_cannot_look_is_a_finding_and_the_others_look(
