@@ -102,12 +102,14 @@ def _backfill(brief: dict[str, Any]) -> list[str]:
 
 
 def _stores(daemon: dict[str, Any]) -> list[str]:
-    """What a person should know of the stores, as far as a daemon looks after them."""
+    """What a person should know of the stores and the ledger, as far as a daemon looks after them."""
 
     def of(name: str) -> list[tuple[str, Any]]:
         return sorted(daemon.get(name, {}).items())
 
     lines = [f"held      {key}: {reason}" for key, reason in of("held_stores")]
+    if uncopied := daemon.get("uncopied_ledger"):
+        lines.append(f"ledger    not copied today: {' '.join(str(uncopied).split())}")
     lines += [f"unusable  {key}: {reason}" for key, reason in of("unusable_stores")]
     for key, notes in of("unreadable_notes"):
         lines += [f"unread    {key}: {path}: {why}" for path, why in sorted(notes.items())[:5]]

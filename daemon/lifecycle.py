@@ -426,7 +426,8 @@ class Daemon:
         self.place.ledger.daily_runs.once("tidy", lambda: tidy(self.place))
 
     def _back_up(self) -> None:
-        back_up_daily(self.place.ledger, self.home.backups)
+        reason = back_up_daily(self.place.ledger, self.home.backups)
+        self.stores.troubles.uncopied = reason
 
     def _let_go(self) -> None:
         let_go(self.place)

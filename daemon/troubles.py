@@ -1,4 +1,4 @@
-"""What is wrong with the stores: logged once, and shown in the status until it is mended."""
+"""What is wrong with the stores, or the ledger: logged once, and shown in the status until it is mended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memoryd.memory.store import Unreadable
 
 @dataclass
 class Troubles:
-    """What a person should know of the stores, by key. Each is logged once."""
+    """What a person should know, of the stores by key. Each is logged once."""
 
     #: Too much vanished at once, with the reason.
     held: dict[str, str] = field(default_factory=dict)
@@ -23,6 +23,9 @@ class Troubles:
     secret: dict[str, list[str]] = field(default_factory=dict)
     #: Indexes that cannot be written, with the reason.
     index: dict[str, str] = field(default_factory=dict)
+
+    #: Why today's copy of the ledger could not be made: it is not whole, or there is no room.
+    uncopied: str = ""
 
     def hold(self, key: str, reason: str) -> None:
         """The store is held."""
@@ -66,6 +69,7 @@ class Troubles:
     def for_status(self) -> dict[str, Any]:
         """All of it as plain values, for another thread to show."""
         return {
+            "uncopied_ledger": self.uncopied,
             "held_stores": dict(self.held),
             "unusable_stores": dict(self.unusable),
             "unreadable_notes": {key: dict(found) for key, found in list(self.unreadable.items())},

@@ -67,13 +67,18 @@ def back_up(ledger: Ledger, backups: Path) -> Path:
     return copy
 
 
-def back_up_daily(ledger: Ledger, backups: Path) -> None:
-    """Copy the ledger where that was not done on this local date; a copy that fails is logged."""
+def back_up_daily(ledger: Ledger, backups: Path) -> str:
+    """Copy the ledger where that was not done on this local date; empty, or why it could not be.
+
+    A copy that fails is logged.
+    """
     try:
         if ledger.daily_runs.once("backup", lambda: back_up(ledger, backups)):
             logger().info("ledger.copied")
     except MemorydError as error:
         logger().error("ledger.uncopied", code=error.code, reason=str(error))
+        return str(error)
+    return ""
 
 
 def copies(backups: Path, now_ms: int) -> list[Path]:

@@ -21,7 +21,7 @@ from memoryd.cli import watch
 from memoryd.cli.common import size
 from memoryd.cli.main import cli
 from memoryd.cli.status_beside import seen_beside
-from memoryd.cli.status_text import lines_of
+from memoryd.cli.status_text import _stores, lines_of
 from memoryd.cli.watch import Screen, _fitting
 from memoryd.daemon import service_record
 from memoryd.daemon.client import Client
@@ -376,3 +376,12 @@ def test_a_window_that_changes_while_it_is_drawn_is_drawn_again(
     screen.draw(["one"])
 
     assert len(written) == 2 and all("one" in text for text in written)
+
+
+def test_a_ledger_that_could_not_be_copied_is_said_in_one_line() -> None:
+    """It may be damaged in a page that nothing reads while jobs go on."""
+    reason = "the ledger cannot be used: *** in database main ***\nPage 30"
+
+    lines = _stores({"uncopied_ledger": reason})
+
+    assert lines == [f"ledger    not copied today: {reason.replace(chr(10), ' ')}"]

@@ -59,13 +59,13 @@ def test_a_copy_is_made_once_a_date_and_a_failed_one_is_tried_again(
     """It is logged, and raises nothing."""
     with monkeypatch.context() as full, capture_logs() as logs:
         full.setattr(backups, "ROOM_BYTES", 1 << 60)
-        back_up_daily(ledger, home.backups)
+        assert "not copied" in back_up_daily(ledger, home.backups)
     assert [entry["event"] for entry in logs] == ["ledger.uncopied"]
     assert copies(home.backups, clock.now_ms()) == []
 
     for hours in (0, 1, 24):
         clock.advance(hours * 3600)
-        back_up_daily(ledger, home.backups)
+        assert back_up_daily(ledger, home.backups) == ""
 
     names = [path.name for path in home.backups.glob("memoryd-*")]
     assert sorted(names) == ["memoryd-2026-01-05.sqlite", "memoryd-2026-01-06.sqlite"]
