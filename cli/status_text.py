@@ -102,7 +102,7 @@ def _backfill(brief: dict[str, Any]) -> list[str]:
 
 
 def _stores(daemon: dict[str, Any]) -> list[str]:
-    """What a person should know of the stores and the ledger, as far as a daemon looks after them."""
+    """What a person should know of the stores and the ledger a daemon looks after."""
 
     def of(name: str) -> list[tuple[str, Any]]:
         return sorted(daemon.get(name, {}).items())

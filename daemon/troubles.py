@@ -1,4 +1,4 @@
-"""What is wrong with the stores, or the ledger: logged once, and shown in the status until it is mended."""
+"""What is wrong with the stores, or the ledger: logged once, and in the status until mended."""
 
 from __future__ import annotations
 

@@ -113,17 +113,28 @@ class Sifted:
         while spans and self._tries > 0:
             low, high = spans.popleft()
             for number, *found in self._until_torn(table, within, (low, high)):
+                if not self._is_next(table, low, number, high):
+                    break
                 low = int(str(number))
                 yield tuple(found)
             if self._ended:
                 continue
             for number, *found in self._until_torn(table, f"{within} desc", (low, high)):
+                if not self._is_next(table, low, number, high):
+                    break
                 high = int(str(number))
                 yield tuple(found)
             high = min(high, low + _LONGEST_GAP)
             if not self._ended and high - low > 2:
                 middle = (low + high) // 2
                 spans += [(low, middle + 1), (middle, high)]
+
+    def _is_next(self, table: str, low: int, number: object, high: int) -> bool:
+        """Whether a row is in its place: a page that is not there is read as rows of nothing."""
+        if isinstance(number, int) and low < number < high:
+            return True
+        self.torn.add(table)
+        return False
 
     def _by_key(
         self, table: str, key: Sequence[str], columns: Sequence[str]

@@ -131,6 +131,23 @@ def test_rows_between_two_torn_pages_are_read(tmp_path: Path) -> None:
     assert sifted.torn == {"t"} and set(range(60, 70)) < set(found)
 
 
+def test_a_file_that_was_cut_short_gives_what_is_before_the_cut_and_once(world: World) -> None:
+    """What is behind the end is read as rows of nothing: those are none."""
+    for at in range(100):
+        enqueue(world.ledger, f"{at:03d}", cutoff=10)
+        world.clock.advance(1)
+    ledger = ended(world)
+    last = max(leaves(ledger, "job"))
+    with ledger.open("r+b") as file:
+        file.truncate((last - 1) * PAGE)
+    sifted = Sifted(ledger)
+
+    found = [row["session"] for row in sifted.rows("job", ["session"])]
+
+    assert len(found) == len(set(found)) > 80 and None not in found
+    assert "job" in sifted.torn
+
+
 #: A statement that spoils a row, and whether the job, the exclusion and the cursor are taken.
 HOSTILE = {
     "update job set kind = x'ff'": (0, EXCLUDED, 1),
