@@ -172,7 +172,7 @@ def _comes_back(job: Job) -> str:
         return only
     why = plain(came(job))
     due = f"next {when(job.run_at)} ({age(job.run_at)})"
-    return f"it is tried again by itself, {due}" + (f": {why}" if why else "")
+    return f"it is worked by itself, {due}" + (f": {why}" if why else "")
 
 
 def _retry_all(ledger: Ledger, home: Home, wanted: Filter, as_json: bool) -> None:

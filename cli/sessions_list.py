@@ -39,7 +39,7 @@ def list_sessions(
     rows = [_row(home, each) for each in found]
     heads = ("SESSION", "AGENT", "ACTIVE", "PROJECT", "SAID", "STATE", "BEGINS WITH")
     none = (
-        f"none of the {counted(read, 'session')} that were read fits"
+        f"no session that was read fits ({counted(read, 'session')})"
         if read
         else "no session was read yet"
     )

@@ -155,7 +155,7 @@ def test_two_projects_are_merged_and_taken_apart(home: Home, tmp_path: Path) -> 
     names = ("project", "merge", str(tmp_path / "one"), str(tmp_path / "two"))
 
     told = as_json(home, *names, "--dry-run")
-    assert "would move 1 notes" in run(home, *names, "--dry-run")
+    assert "would move 1 note of" in run(home, *names, "--dry-run")
     merged = as_json(home, *names)
 
     assert (told["moved"], told["dry_run"]) == (["user/tabs.md"], True)

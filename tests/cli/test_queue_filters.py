@@ -261,7 +261,7 @@ def test_retry_says_what_it_wants_and_when_a_waiting_job_comes_back(
 
     assert "Which job?" in which
     assert isinstance(waiting.exception, UsageError)
-    assert waiting.exception.hint.startswith("it is tried again by itself, next 2")
+    assert waiting.exception.hint.startswith("it is worked by itself, next 2")
 
 
 def test_prune_says_no_number_that_is_none(home: Home, ledger: Ledger) -> None:

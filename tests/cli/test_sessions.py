@@ -65,7 +65,7 @@ def test_sessions_are_chosen_by_project_and_agent(world: World) -> None:
     assert world.answer("sessions", "list", "--project", "/")["sessions"] == []
     assert world.answer("sessions", "list", "--agent", "codex")["sessions"] == []
     none = world.run("sessions", "list", "--agent", "codex").stdout
-    assert none == "none of the 1 sessions that were read fits\n"
+    assert none == "no session that was read fits (1 session)\n"
 
 
 def test_a_filter_that_names_nothing_known_is_refused(world: World) -> None:
