@@ -380,7 +380,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, clock: FakeClock)
     path = tmp_path / "sessions.sqlite"
     path.write_bytes(b"no database at all" * 100)
 
-    with pytest.raises(HistoryError, match="move it away"):
+    with pytest.raises(HistoryError, match="keeps the file under another name"):
         History(path, clock).open()
 
 
