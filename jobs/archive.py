@@ -142,7 +142,7 @@ class Archive:
         """How many rows hold what memoryd does not write: they are left out everywhere."""
         rows = self._db.rows(
             "select agent, session, transcript, cwd, cast(last_cutoff as bigint), excluded,"
-            " throttled, extracts, seen_at from rollout"
+            " cast(throttled as bigint), cast(extracts as bigint), seen_at from rollout"
         )
         return len(rows) - len(well_formed(Rollout, rows))
 
