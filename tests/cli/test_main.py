@@ -72,7 +72,7 @@ def test_jobs_notes_and_the_daemon_keep_their_keys(world: World) -> None:
     with world.daemon():
         status = world.answer("status")
 
-    assert set(made) == {"created", "rung", "job"}
+    assert set(made) == {"created", "job"}
     assert set(made["job"]) >= JOB
     assert set(shown) == {"job", "attempts", "candidates", "transcript", "undone"}
     assert set(note) >= NOTE

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from processes import PNPM, TABS, World
 
 from memoryd.cli.main import cli
-from memoryd.daemon import once
 from memoryd.memory.errors import HomeError
 from memoryd.memory.home import Home
 
@@ -27,44 +26,6 @@ def test_enqueue_waits_for_the_outcome_without_a_daemon(world: World) -> None:
     assert first["created"] and first["job"]["outcome_code"] == "notes.written"
     assert not second["created"] and second["job"]["id"] == first["job"]["id"]
     assert len(world.notes()) == 1
-
-
-ENQUEUE = ("enqueue", "finalize", "--agent", "claude-code", "--transcript")
-
-
-def test_enqueue_without_a_daemon_says_that_nobody_works_on_it(home: Home, tmp_path: Path) -> None:
-    """And what does."""
-    transcript = tmp_path / "s-1.jsonl"
-    transcript.write_text("{}\n")
-
-    words = ["--home", str(home.root), *ENQUEUE, str(transcript)]
-    done = CliRunner().invoke(cli, words)
-    again = CliRunner().invoke(cli, [*words, "--json"])
-
-    assert "no daemon answers: `memoryd run --once`" in done.output
-    assert json.loads(again.output)["rung"] is False
-
-
-@pytest.mark.parametrize("words", [("run", "--once"), (*ENQUEUE, "{}", "--wait")])
-def test_an_interrupted_wait_says_what_becomes_of_the_job(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    """It stays in the queue; a wait for one job names it."""
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(once, "run_once", interrupt)
-    transcript = tmp_path / "s-1.jsonl"
-    transcript.write_text("{}\n")
-
-    done = CliRunner().invoke(
-        cli, ["--home", str(home.root), *(word.format(transcript) for word in words)]
-    )
-
-    assert done.exit_code == 130 and "interrupted; " in done.output
-    assert "stays in the queue" in done.output
-    assert ("`memoryd show " in done.output) == (words[0] == "enqueue")
 
 
 @pytest.mark.slow
@@ -172,13 +133,15 @@ def test_what_models_and_files_say_never_drives_the_terminal(world: World) -> No
             }
         ]
     }
+    world.hook(world.claude(TABS, session="s-0"), "s-0")  # the rules make the store
+    world.run("run", "--once")
     script = world.root / "model.py"
     script.write_text(f"print({json.dumps(facts)!r})")
     command = json.dumps([sys.executable, str(script)])
     world.configure(f'[provider]\nname = "command"\ncommand = {command}\n')
     world.hook(world.claude("Please run the linter first."))
     world.run("run", "--once")
-    (job,) = world.answer("list")["jobs"]
+    job = world.answer("list")["jobs"][0]
     note = world.store().root / "user" / "by-hand.md"
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text("---\nname: by-hand\ndescription: A \x1b[31mred\x07 one\n---\nIt \x1b[2Jis.\n")
