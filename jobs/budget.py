@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from memoryd.jobs import retry
 from memoryd.jobs import statements as sql
 from memoryd.jobs.database import Database
+from memoryd.jobs.rows import made
 from memoryd.memory.clock import Clock, local_date, next_local_midnight_ms
 
 
@@ -113,7 +114,7 @@ class Budget:
             day=local_date(self.clock.now_ms()),
             provider=provider,
         )
-        return Spent(*map(int, rows[0])) if rows else Spent()
+        return next(iter(made(Spent, rows)), Spent())
 
     def next_day_ms(self) -> int:
         """When the budget is whole again: the next midnight, spread over ten minutes."""

@@ -21,6 +21,9 @@ from memoryd.memory.testing import FakeClock
 
 #: A statement that spoils a row, and what is named.
 SPOILT = {
+    "insert into budget (day, provider, calls, tokens) values ('2026-01-05', 'rules', 'abc', 1)": (
+        "budget"
+    ),
     "update job set agent = x'ff00'": "job",
     "update job set id = x'00ff'": "job",
     "update job set agent = cast(x'ff00' as text)": "job",
@@ -56,6 +59,7 @@ def test_a_spoilt_row_is_left_out_named_and_set_aside(
     if "as text" not in statement:  # SQLite's own reading stops there
         assert "good" in {job.session for job in world.ledger.records.jobs()}
         assert report(world.home, world.ledger, world.config, world.environ)
+        assert world.ledger.budget.today("rules").calls == 0
         (what,) = named()
         assert SPOILT[statement] in what
 
