@@ -72,7 +72,7 @@ def _run_all(
 ) -> tuple[list[float], list[int]]:
     """Seconds from start to exit of each, and the exit codes, in the order of their ends."""
     started: dict[int, float] = {}
-    seconds, codes = [], []
+    seconds, codes, group = [], [], 0
     for number in range(hooks):
         said = json.dumps(
             {
@@ -89,10 +89,12 @@ def _run_all(
         began = time.perf_counter()
         command = [str(_HOOK), "claude-code", "session-end"]
         actions = [(os.POSIX_SPAWN_DUP2, reading, 0)]
-        started[os.posix_spawn(command[0], command, environ, file_actions=actions)] = began
+        # A group of their own: whoever runs this may have other children.
+        pid = os.posix_spawn(command[0], command, environ, file_actions=actions, setpgroup=group)
+        started[pid], group = began, group or pid
         os.close(reading)
     while started:
-        pid, status = os.wait()
+        pid, status = os.waitpid(-group, 0)
         seconds.append(time.perf_counter() - started.pop(pid))
         codes.append(os.waitstatus_to_exitcode(status))
     return seconds, codes

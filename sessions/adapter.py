@@ -194,11 +194,13 @@ def is_own(adapter: Adapter, reason: str) -> bool:
 
 
 def is_strange(adapter: Adapter, skipped: Mapping[str, int], bad_lines: int) -> bool:
-    """Whether lines were passed over, for these reasons, and none of them is the agent's.
+    """Whether lines were passed over that are no line of the agent's, and none that is.
 
-    Right only where nothing else was made of them: no message, no tool, nothing taken back.
+    Right only where nothing else was made of them: no message, no tool, nothing taken back. What
+    anybody's transcript begins with says neither.
     """
-    return bool(skipped or bad_lines) and not any(is_own(adapter, reason) for reason in skipped)
+    unknown = bad_lines or not all(is_known(adapter, reason) for reason in skipped)
+    return bool(unknown) and not any(is_own(adapter, reason) for reason in skipped)
 
 
 #: What a field left as JSON holds when it is not there.

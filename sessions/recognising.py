@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoryd.memory.errors import TranscriptError, TranscriptForeign
-from memoryd.sessions.adapter import Adapter, Parsed, is_own
+from memoryd.sessions.adapter import Adapter, Parsed, is_known, is_own
 from memoryd.sessions.agents import adapter_for, known
 
 #: How far into a transcript ``require_own`` looks: items, and bytes of them.
@@ -56,7 +56,7 @@ def _speaks(agent: str, transcript: Path, session: str) -> bool | None:
         parsed = adapter.parse(data, state)
         if _is_understood(adapter, parsed):
             return True
-        strange = strange or parsed.bad or bool(parsed.skipped)
+        strange = strange or parsed.bad or _is_unknown(adapter, parsed)
     return False if strange else None
 
 
@@ -69,6 +69,10 @@ def _beginning(adapter: Adapter, transcript: Path, session: str) -> Iterator[byt
                 return
             if data is not None:
                 yield data
+
+
+def _is_unknown(adapter: Adapter, parsed: Parsed) -> bool:
+    return bool(parsed.skipped) and not is_known(adapter, parsed.skipped)
 
 
 def _is_understood(adapter: Adapter, parsed: Parsed) -> bool:

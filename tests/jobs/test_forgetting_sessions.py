@@ -91,7 +91,7 @@ def test_what_older_versions_of_a_row_held_is_gone_too(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan that was applied and cleared lies in free pages of the ledger."""
-    body = "\n".join(f"{number}: the zeppelin on Thursdays" for number in range(200))
+    body = "the zeppelin on Thursdays\n" * 200
     note = {"type": "project", "name": "n", "description": FACT, "content": body}
     world = World(tmp_path, clock, [answer({**fact(FACT), "category": "project", "note": note})])
     said = world.transcript().user(FACT)

@@ -69,7 +69,7 @@ _TWICE_REMOVED = "setsid sh -c 'setsid sleep 60 & echo $! >> $PIDS' & wait $!; "
         (f"trap '' TERM HUP INT; {_GRANDCHILD}; {_TWICE_REMOVED} wait", 0.6, ProviderUnavailable),
         (f"{_OF_ITS_OWN_SESSION} yes >&2", 0.6, ProviderUnavailable),
         (f"{_OF_ITS_OWN_SESSION} yes", 10, BadAnswer),
-        ("while :; do setsid sleep 60 & done", 0.6, ProviderUnavailable),
+        ("while :; do setsid sleep 60 & sleep 0.002; done", 0.6, ProviderUnavailable),
     ],
     ids=["child", "setsid", "twice removed", "fails", "says nothing", "ignores signals",
          "floods stderr", "floods stdout", "forks for ever"],
