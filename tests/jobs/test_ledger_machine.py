@@ -20,7 +20,7 @@ from memoryd.jobs.archived import Archived
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
 from memoryd.jobs.retention import Which
-from memoryd.memory.errors import LeaseLost
+from memoryd.memory.errors import LeaseLost, UsageError
 from memoryd.memory.plan import Plan
 from memoryd.memory.testing import FakeClock
 
@@ -322,8 +322,17 @@ class Queue(RuleBasedStateMachine):
             assert self.ledger.cancel(job) == may
         else:
             may = job.status in ("failed", "cancelled")
+            if may and what == "skip" and self.is_worked(job):
+                with pytest.raises(UsageError, match="another job is at work"):
+                    self.ledger.retry(job, skip=True)
+                return
             assert self.ledger.retry(job, skip=what == "skip") == may
             self.began_again |= {job.id} if may else set()
+
+    def is_worked(self, job: Job) -> bool:
+        """Whether another job of its serial key runs: what it plans must not be taken from it."""
+        running = self.ledger.records.jobs(status="running")
+        return any(each.serial_key == job.serial_key for each in running)
 
     def exclude(self, session: str, back: bool) -> None:
         """Never read a session; what is being written is finished. Mostly taken back."""
