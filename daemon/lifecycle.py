@@ -462,7 +462,12 @@ class Daemon:
         self.standing.mark()
 
     def _end_if_taken_away(self) -> bool:
-        """End where the home or the ledger was removed under this process; whether it was."""
+        """End where the home or the ledger was removed under this process; whether it was.
+
+        Only what serves is ended by a signal: a start that cannot go on says so by itself.
+        """
+        if not self.seen.ready:
+            return False
         if self.trouble is None:
             found = self.standing.trouble()
             if found is None:
