@@ -55,6 +55,7 @@ def _failures(log: Path, since_ms: int) -> Iterator[str]:
 
 
 def unheard(look: Look) -> Iterator[Finding]:
+    """Agents whose hooks are installed and were not heard for a week."""
     for agent in unheard_agents(look.ledger.archive.told(), look.environ):
         what = f"the hooks of {agent} are installed and told of nothing in seven days"
         todo = f"the sweep finds its sessions; `memoryd integrate {agent}` shows what it calls"

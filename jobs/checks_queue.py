@@ -28,6 +28,7 @@ EMPTY_RUNS = 3
 
 
 def configuration(look: Look) -> Iterator[Finding]:
+    """What cannot be used of ``config.toml``, and of each project's own file."""
     try:
         load(look.home.config_file)
     except ConfigError as error:
@@ -44,17 +45,20 @@ def _project_file(look: Look, path: str) -> Iterator[Finding]:
 
 
 def git(look: Look) -> Iterator[Finding]:
+    """Nothing where git is there and new enough. Raises ``BaselineUnusable``."""
     require_git()
     yield from ()
 
 
 def ledger(look: Look) -> Iterator[Finding]:
+    """Nothing where it can be opened and the inbox be taken in. Raises what that raises."""
     ledger = look.ledger
     take_in(look.home, ledger, lambda agent, session: find_transcript(look.environ, agent, session))
     yield from ()
 
 
 def envelopes(look: Look) -> Iterator[Finding]:
+    """Envelopes that are not taken in, and those in ``inbox/bad``, with why."""
     inbox = look.home.inbox
     for path in sorted(inbox.glob("*.json")):
         if look.clock.now_ms() - path.lstat().st_mtime_ns // 1_000_000 > LEFT_MS:
@@ -76,9 +80,10 @@ def _why(path: Path) -> str:
 
 
 def failed_jobs(look: Look) -> Iterator[Finding]:
+    """Each job that gave up, with how it is looked at and tried again."""
     for job in look.ledger.records.jobs(status="failed", limit=1000):
         if job.kind == "backfill":
-            continue  # a session that is set aside: _archive says it
+            continue  # a session that is set aside: ``checks_agents.archive`` says it
         why = ": ".join(text for text in (job.error_code, job.error_detail) if text)
         what = f"{job.kind} {short(job.id)} failed: {clip(why, 200)}"
         todo = f"`memoryd show {short(job.id)}` tells more; then `memoryd retry {short(job.id)}`"
@@ -86,6 +91,7 @@ def failed_jobs(look: Look) -> Iterator[Finding]:
 
 
 def provider(look: Look) -> Iterator[Finding]:
+    """Why the provider is not asked, where a breaker says so."""
     breaker = look.ledger.breakers.of(look.config.provider.name)
     if breaker is None:
         return  # it answered when it was last asked, or was not asked since a daemon started
@@ -106,6 +112,7 @@ def provider(look: Look) -> Iterator[Finding]:
 
 
 def consolidation(look: Look) -> Iterator[Finding]:
+    """Stores whose last consolidations in a row changed nothing."""
     for ran in look.ledger.consolidations.all():
         if ran.empty_runs < EMPTY_RUNS:
             continue

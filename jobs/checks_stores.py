@@ -18,6 +18,7 @@ from memoryd.memory.store import Store
 
 
 def moved_projects(look: Look) -> Iterator[Finding]:
+    """Projects that are gone from their place, where a directory fits them."""
     resolver = Resolver(look.home, look.config.projects.worktrees)
     for known, place in found_again(look.home):
         there = resolver.resolve(place)
@@ -31,6 +32,7 @@ def moved_projects(look: Look) -> Iterator[Finding]:
 
 
 def stale_locks(look: Look) -> Iterator[Finding]:
+    """Locks that a git left in a store and that nobody holds any more."""
     return _each(partial(health.stale_locks, now_ms=look.clock.now_ms()), look)
 
 
@@ -43,4 +45,5 @@ def _each(check: Callable[[Store], Iterable[Finding]], look: Look) -> Iterator[F
 
 
 def in_each_store(check: Callable[[Store], Iterable[Finding]]) -> CheckAll:
+    """The check of a home that looks with ``check`` at each of its stores."""
     return partial(_each, check)
