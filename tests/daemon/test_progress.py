@@ -32,6 +32,7 @@ def daemon(tmp_path: Path, home: Home, clock: FakeClock) -> Iterator[Daemon]:
     made = Daemon(home, environ, clock)
     made._open(load(home.config_file))
     yield made
+    made.leaving.end()  # or what a stop begins would end this process a minute later
     made.place.close()
 
 
