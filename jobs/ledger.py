@@ -48,7 +48,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoryd.jobs import candidates as candidates_kept
 from memoryd.jobs import retry
@@ -194,22 +194,13 @@ class Ledger:
         _require_transcript(transcript)
         cwd = known_place(cwd)
         now = self.clock.now_ms()
-        values = {
-            "id": uuid7(now),
-            "home": self.home,
-            "kind": kind,
+        values = self._row(kind, properties, now, trigger, reason) | {
             "idempotency_key": f"{kind}:{agent}/{session}@{cutoff}",
             "serial_key": serial_key(agent, session),
-            "project": None,
             "agent": agent,
             "session": session,
-            "trigger": check_code(trigger),
-            "reason": reason and check_code(reason),
             "cutoff": cutoff,
             "payload": _small_json(payload) if payload else "{}",
-            "priority": properties.priority,
-            "max_failures": properties.max_failures,
-            "now": now,
         }
         with self._enqueuing():
             # An extract may be throttled and leave the words: only what reads to the end counts.
@@ -253,22 +244,10 @@ class Ledger:
         """
         properties = _checked_kind(kind, "store", 0, (store, key))
         now = self.clock.now_ms()
-        values = {
-            "id": uuid7(now),
-            "home": self.home,
-            "kind": kind,
+        values = self._row(kind, properties, now, trigger, reason) | {
             "idempotency_key": f"{kind}:{store}@{key}",
             "serial_key": store_key(store),
             "project": store,
-            "agent": "",
-            "session": "",
-            "trigger": check_code(trigger),
-            "reason": reason and check_code(reason),
-            "cutoff": 0,
-            "payload": "{}",
-            "priority": properties.priority,
-            "max_failures": properties.max_failures,
-            "now": now,
         }
         with self._enqueuing():
             if self._won(sql.INSERT, **values):
@@ -289,22 +268,13 @@ class Ledger:
             "backfill", "archived session", cutoff, (*whose, row.transcript, row.cwd)
         )
         now = self.clock.now_ms()
-        values = {
+        values = self._row("backfill", properties, now, "archive") | {
             "id": uuid7(now + turn),
-            "home": self.home,
-            "kind": "backfill",
             "idempotency_key": f"backfill:{row.agent}/{row.session}#{row.fingerprint}",
             "serial_key": serial_key(*whose),
-            "project": None,
             "agent": row.agent,
             "session": row.session,
-            "trigger": "archive",
-            "reason": "",
             "cutoff": cutoff,
-            "payload": "{}",
-            "priority": properties.priority,
-            "max_failures": properties.max_failures,
-            "now": now,
         }
         key = str(values["idempotency_key"])
         with self._enqueuing():
@@ -321,6 +291,26 @@ class Ledger:
                 self.archive.count_made()
             self._won(sql.REOPEN_BACKFILL, key=key, cutoff=cutoff, now=now)
             return self.records.by_key(key)
+
+    def _row(
+        self, kind: str, properties: Kind, now: int, trigger: str, reason: str = ""
+    ) -> dict[str, Any]:
+        """What the row of any new job begins with; what it is about is added."""
+        return {
+            "id": uuid7(now),
+            "home": self.home,
+            "kind": kind,
+            "project": None,
+            "agent": "",
+            "session": "",
+            "trigger": check_code(trigger),
+            "reason": reason and check_code(reason),
+            "cutoff": 0,
+            "payload": "{}",
+            "priority": properties.priority,
+            "max_failures": properties.max_failures,
+            "now": now,
+        }
 
     @contextmanager
     def _enqueuing(self) -> Iterator[None]:
