@@ -88,10 +88,10 @@ def account(
     """
     rows = ledger.db.rows(_ATTEMPT, id=job.id, attempt=job.attempt)
     now = ledger.records.find(job.id)
-    if not rows or now is None:
+    if now is None:
         ending = "lost" if lost else "throttled"
         return Account(job.kind, ending, None, ending, seconds, slices)
-    ending, code, calls, read, written = rows[0]
+    ending, code, calls, read, written = rows[0] if rows else (None, None, 0, 0, 0)
     facts, notes = _done(ledger, job)
     return Account(
         kind=job.kind,

@@ -57,9 +57,14 @@ where finished_at is not null and status in ('completed', 'failed', 'cancelled')
 group by 1
 """
 
+#: Of jobs that ended since then, or that are open and were tried before: no other can have one.
 _ATTEMPTS = """
 select ending, count(*), sum(calls), sum(input_tokens), sum(output_tokens) from attempt_log
-where ended_at > :since and ended_at <= :now group by 1
+where ended_at > :since and ended_at <= :now and job_id in (
+    select id from job where finished_at > :since
+    union all select id from job where status = 'pending' and attempt > 0
+    union all select id from job where status = 'running')
+group by 1
 """
 
 #: What a worker would take now, were one free: the head of the order, under the guards of a claim.
@@ -75,7 +80,9 @@ order by priority, run_at, id limit 1
 _LAST_MOVE = """
 select max(at) from (
     select max(started_at) as at from job where status = 'running'
-    union all select max(ended_at) from attempt_log where ended_at is not null) as moves
+    union all select max(finished_at) from job where finished_at is not null
+    union all select max(ended_at) from attempt_log where job_id in (
+        select id from job where status = 'pending' and attempt > 0)) as moves
 """
 
 

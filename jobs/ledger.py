@@ -382,7 +382,9 @@ class Ledger:
         A backfill is taken only while fewer than ``room`` jobs run in the home.
         """
         which: Mapping[str, object] = {} if only is None else {"id": only}
-        if not self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which):
+        look = sql.THIS_DUE if which else sql.ANY_DUE
+        due, over = self.db.rows(look, **self._times(), **which)[0]
+        if not due and (which or not over):
             return None
         text, asked = (sql.CLAIM_THIS, which) if which else (sql.CLAIM, {"room": room})
         while True:
@@ -392,7 +394,7 @@ class Ledger:
                     # Read here, with the write lock held: a lease given while this process waited
                     # for the lock would look too far ahead on an earlier reading.
                     times = self._times()
-                    expired, _ = self._rescue(times)
+                    expired = self._rescue(times)[0] if over else 0
                     job = self._claim(owner, text, asked, times)
             except sqlite3.IntegrityError:
                 # The unique index on running serial keys: another process was faster.
@@ -409,11 +411,7 @@ class Ledger:
         rows = self.db.rows(text, **times, **which, owner=owner, lease_expires_at=lease)
         if not rows:
             return None
-        job = job_from_row(rows[0])
-        self.db.change(
-            sql.BEGIN_ATTEMPT, id=job.id, attempt=job.attempt, owner=owner, now=times["now"]
-        )
-        return job
+        return job_from_row(rows[0])
 
     def heartbeat(self, job: Job) -> bool:
         """Extend the lease of this attempt. False: it was lost."""
@@ -474,7 +472,10 @@ class Ledger:
         One of a kind that this version does not know is no crash here: it just waits.
         """
         if job.kind not in KINDS:
-            return self._won(sql.RELEASE, id=job.id, attempt=job.attempt, now=now)
+            given = self._won(sql.RELEASE, id=job.id, attempt=job.attempt, now=now)
+            if given:
+                self._end_attempt(job, "released", "", now)
+            return given
         decision = retry.after_crash(job, now)
         if decision.status == "pending":
             self._absorb(job, now)
@@ -632,6 +633,7 @@ class Ledger:
             yield
 
     def _end_attempt(self, job: Job, ending: str, detail: str, now: int) -> None:
+        """Write the log's line of an attempt, with ``job`` as it was while it ran."""
         self.db.change(
             sql.END_ATTEMPT,
             now=now,
@@ -639,6 +641,8 @@ class Ledger:
             detail=detail or None,
             id=job.id,
             attempt=job.attempt,
+            owner=job.lease_owner,
+            started_at=job.started_at,
         )
 
     def count_call(self, job: Job, input_tokens: int, output_tokens: int) -> None:
@@ -651,13 +655,14 @@ class Ledger:
         seams.before("call.counted")
         with self.db.writing():
             self.db.change(
-                "update attempt_log set calls = calls + 1, input_tokens = input_tokens + :input,"
-                " output_tokens = output_tokens + :output"
-                " where job_id = :id and attempt = :attempt",
+                sql.COUNT_CALL,
                 input=input_tokens,
                 output=output_tokens,
                 id=job.id,
                 attempt=job.attempt,
+                owner=job.lease_owner,
+                started_at=job.started_at,
+                now=self.clock.now_ms(),
             )
             if job.kind == "extract":
                 self.db.change(sql.COUNT_EXTRACT, id=job.id, agent=job.agent, session=job.session)
@@ -742,13 +747,14 @@ class Ledger:
         seams.before("cursor.advanced")
         with self._fenced(ending, job, now=now, outcome=outcome and check_code(outcome)):
             self._move_cursor(part, now)
-            self.db.change(
+            planned = self._won(
                 "delete from plan where serial_key = :serial_key and first = :first",
                 serial_key=job.serial_key,
                 first=part.first,
             )
-            candidates_kept.settle(self.db, part, fates)
-            self.events.saved(job, part, now)
+            if planned:  # what has no plan has no candidates that wait for it, and wrote nothing
+                candidates_kept.settle(self.db, part, fates)
+                self.events.saved(job, part, now)
             if outcome is not None:
                 self._end_attempt(job, "completed", outcome, now)
         seams.reach("cursor.advanced")
@@ -826,17 +832,12 @@ class Ledger:
             return self._cancel(job.id, "job.cancelled", self.clock.now_ms())
 
     def _cancel(self, job_id: str, code: str, now: int) -> bool:
-        rows = self.db.rows(sql.CANCEL, id=job_id, code=code, now=now)
-        for (attempt,) in rows:
-            self.db.change(
-                sql.END_ATTEMPT,
-                id=job_id,
-                attempt=attempt,
-                ending="cancelled",
-                detail=None,
-                now=now,
-            )
-        return bool(rows)
+        at_work = self.db.rows(sql.AT_WORK, id=job_id)
+        if not self._won(sql.CANCEL, id=job_id, code=code, now=now):
+            return False
+        for job in map(job_from_row, at_work):
+            self._end_attempt(job, "cancelled", "", now)
+        return True
 
     def retry(self, job: Job, *, skip: bool = False) -> bool:
         """Make a failed or cancelled job pending again; False when it is neither.

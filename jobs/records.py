@@ -72,6 +72,19 @@ class KeptCandidate:
 _ID_ENDING = re.compile(r"[0-9a-fA-F-]{1,36}")
 
 
+#: An attempt at work has a line once it has asked a provider; one with an end is of another claim.
+_ATTEMPTS = """
+select attempt, owner, started_at, ended_at, ending, detail, calls, input_tokens, output_tokens
+from attempt_log where job_id = :id and not exists (select 1 from job
+    where job.id = :id and job.status = 'running' and job.attempt = attempt_log.attempt)
+union all
+select job.attempt, coalesce(job.lease_owner, ''), coalesce(job.started_at, job.updated_at),
+    null, null, null, coalesce(calls, 0), coalesce(input_tokens, 0), coalesce(output_tokens, 0)
+from job left join attempt_log as log
+    on log.job_id = job.id and log.attempt = job.attempt and log.ended_at is null
+where job.id = :id and job.status = 'running'
+order by 1
+"""
 _CANDIDATE = (
     "id, job_id, statement, category, confidence, evidence, decision, reason, detail, state,"
     " store, path"
@@ -153,13 +166,8 @@ class Records:
         return made(Job, rows)
 
     def attempts(self, job: Job) -> list[Attempt]:
-        """The job's attempt log, oldest first."""
-        rows = self.db.rows(
-            "select attempt, owner, started_at, ended_at, ending, detail, calls, input_tokens,"
-            " output_tokens from attempt_log where job_id = :id order by attempt",
-            id=job.id,
-        )
-        return made(Attempt, rows)
+        """The job's attempt log, oldest first; that of an attempt at work has no end yet."""
+        return made(Attempt, self.db.rows(_ATTEMPTS, id=job.id))
 
     def has_asked(self, job: Job) -> bool:
         """Whether any attempt at the job has asked a provider that costs."""

@@ -88,14 +88,17 @@ update rollout set excluded = :code where agent = :agent and session = :session
     and (excluded is null or excluded <> 'session.forgotten')
 """
 
-#: Whether there is anything to do, a rescue included: asked before the write lock is taken.
+_ANY_EXPIRED = f"exists (select 1 from job where status = 'running' and {_EXPIRED})"
+
+#: Whether anything is due, and whether a lease is over: asked before the write lock is taken.
 ANY_DUE = f"""
-select 1 where exists (select 1 from job where status = 'pending' and {_DUE})
-    or exists (select 1 from job where status = 'running' and {_EXPIRED})
+select exists (select 1 from job where status = 'pending' and {_DUE}), {_ANY_EXPIRED}
 """
 
-#: The same of one job.
-THIS_DUE = f"select 1 from job where id = :id and status = 'pending' and {_DUE}"
+#: The same of one job; a lease that is over may be what keeps it from running.
+THIS_DUE = f"""
+select exists (select 1 from job where id = :id and status = 'pending' and {_DUE}), {_ANY_EXPIRED}
+"""
 
 #: Whether a job runs or is due, in one statement: between two it could go from one to the other.
 #: Backfill aside, which goes on for days.
@@ -174,17 +177,25 @@ update job set wait_reason = null, updated_at = :now
 where status = 'pending' and {_KNOWN} and wait_reason = 'kind.unknown'
 """
 
-#: Begins the attempt's line in the log, also where a line that no claim made has its number.
-BEGIN_ATTEMPT = """
-insert into attempt_log (job_id, attempt, owner, started_at) values (:id, :attempt, :owner, :now)
+#: Writes the attempt's line in the log: at its end, for while it runs the job's row says all of it.
+#: Also where a call was counted in it, or a line that no claim made has its number.
+END_ATTEMPT = """
+insert into attempt_log (job_id, attempt, owner, started_at, ended_at, ending, detail)
+values (:id, :attempt, coalesce(:owner, ''), coalesce(:started_at, :now), :now, :ending, :detail)
 on conflict (job_id, attempt) do update set owner = excluded.owner,
-    started_at = excluded.started_at, ended_at = null, ending = null, detail = null
+    started_at = excluded.started_at, ended_at = excluded.ended_at, ending = excluded.ending,
+    detail = excluded.detail
 """
 
-#: Ends it; guard: it has not ended.
-END_ATTEMPT = """
-update attempt_log set ended_at = :now, ending = :ending, detail = :detail
-where job_id = :id and attempt = :attempt and ended_at is null
+#: Counts a call in the attempt's line. Guard: the job is there; not the fence, for an attempt that
+#: lost its lease has spent the call all the same.
+COUNT_CALL = """
+insert into attempt_log (job_id, attempt, owner, started_at, calls, input_tokens, output_tokens)
+select id, :attempt, coalesce(:owner, ''), coalesce(:started_at, :now), 1, :input, :output
+from job where id = :id
+on conflict (job_id, attempt) do update set calls = attempt_log.calls + 1,
+    input_tokens = attempt_log.input_tokens + excluded.input_tokens,
+    output_tokens = attempt_log.output_tokens + excluded.output_tokens
 """
 
 #: Extends the lease; guard: the fence.
@@ -283,8 +294,10 @@ update job set status = 'cancelled', outcome_code = :code, wait_reason = null, l
     lease_expires_at = null, updated_at = :now, finished_at = :now
 where id = :id and status in ('pending', 'running')
     and not exists (select 1 from plan where plan.job_id = job.id)
-returning attempt
 """
+
+#: The attempt that works a job, where one does.
+AT_WORK = f"select {COLUMNS} from job where id = :id and status = 'running'"
 
 #: Whether a person may ask again.
 ENDED_BADLY = "select 1 from job where id = :id and status in ('failed', 'cancelled')"
