@@ -11,8 +11,7 @@ much of it is free, little is left to write, and no job runs.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from memoryd.jobs import statements as sql
@@ -59,38 +58,54 @@ class Retention:
     def would_go(self, which: Which) -> dict[str, int]:
         """How many jobs of each status ``prune`` would delete."""
         bounds = self._bounds(which)
-        rows = self._db.rows(sql.COUNT_PRUNED, **bounds) if bounds else []
-        return {str(status): int(count) for status, count in rows}
+        found = {
+            status: int(self._db.rows(sql.COUNT_PRUNED[status], **bounds)[0][0])
+            for status in self._named(which)
+            if bounds
+        }
+        return {status: count for status, count in found.items() if count}
 
     def prune(self, which: Which, enough: Enough = _never) -> dict[str, int]:
         """Delete these jobs and their attempts, the oldest first; how many of each status went.
 
         ``enough`` is asked before each batch: the next call goes on where it says so.
         """
-        gone: Counter[str] = Counter()
-        bounds = self._bounds(which)
-        while bounds and not enough():
-            with self._db.writing():
-                rows = self._db.rows(sql.PRUNE, **bounds, batch=BATCH)
-                for identifier, _, _ in rows:
-                    self._db.change("delete from attempt_log where job_id = :id", id=identifier)
-            gone.update(str(status) for _, status, _ in rows)
-            if len(rows) < BATCH:
+        bounds, gone = self._bounds(which), dict.fromkeys(sql.FINISHED, 0)
+        for status in self._named(which) if bounds else ():
+            after = bounds
+            while after and not enough():
+                after, count = self._prune_batch(status, after)
+                gone[status] += count
+            if after:
                 break
-            # What was looked at and stays is not looked at again.
-            low_at, low_id = max((int(at), str(identifier)) for identifier, _, at in rows)
-            bounds |= {"low_at": low_at, "low_id": low_id}
-        return dict(gone)
+        return {status: count for status, count in gone.items() if count}
 
-    def _bounds(self, which: Which) -> dict[str, object]:
-        """The statement's values; none where nothing goes."""
+    def _prune_batch(
+        self, status: str, bounds: Mapping[str, object]
+    ) -> tuple[Mapping[str, object], int]:
+        """Delete the oldest of one status; how the next batch is bounded (empty: there is none)."""
+        with self._db.writing():
+            rows = self._db.rows(sql.PRUNE[status], **bounds, batch=BATCH)
+            for identifier, _ in rows:
+                self._db.change("delete from attempt_log where job_id = :id", id=identifier)
+        if len(rows) < BATCH:
+            return {}, len(rows)
+        # What was looked at and stays is not looked at again.
+        low_at, low_id = max((int(at), str(identifier)) for identifier, at in rows)
+        return {**bounds, "low_at": low_at, "low_id": low_id}, len(rows)
+
+    def _named(self, which: Which) -> list[str]:
+        return [status for status in sql.FINISHED if status in which.statuses]
+
+    def _bounds(self, which: Which) -> Mapping[str, object]:
+        """The statements' values; none where nothing goes."""
         named = {status: int(status in which.statuses) for status in sql.FINISHED}
         newest = self._db.rows(sql.NEWEST_PRUNED, **named, keep=which.keep)
         if not newest:
             return {}
         high_at, high_id = newest[0]
         low = {"low_at": -1, "low_id": ""}
-        return named | low | {"high_at": high_at, "high_id": high_id, "before": which.before_ms}
+        return low | {"high_at": high_at, "high_id": high_id, "before": which.before_ms}
 
     # -- the file --------------------------------------------------------------------------------
 

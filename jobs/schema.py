@@ -248,11 +248,14 @@ create index attempt_ended on attempt_log (ended_at, ending, calls, input_tokens
     where ended_at is not null;
 """
 
-# Indexes that cost every job a page or two in each of its commits, and answer what others can:
-# few jobs run at a time, and what ended of late is found by the jobs it was of.
+# An index costs every job a page or two in each of its commits. Few jobs run at a time; what ended
+# of late is found by the jobs it was of; one index serves all that is asked of finished jobs.
 _SIXTH = """
 drop index job_lease;
 drop index attempt_ended;
+drop index job_finished;
+drop index job_ended;
+create index job_ended on job (status, finished_at, kind) where finished_at is not null;
 """
 
 #: One script a migration, applied in order; never changed once released.

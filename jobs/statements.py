@@ -7,6 +7,8 @@ its row count tells whether it won.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from memoryd.jobs.job import COLUMNS, KINDS
 
 #: What only the attempt that holds the lease may touch.
@@ -336,31 +338,39 @@ on conflict (provider) do update set state = excluded.state, strikes = excluded.
 #: How a job can have ended.
 FINISHED = ("completed", "cancelled", "failed")
 
-_NAMED = """
-finished_at is not null and ((status = 'completed' and :completed = 1)
-    or (status = 'cancelled' and :cancelled = 1) or (status = 'failed' and :failed = 1))
-"""
+_OF_STATUS = " union all ".join(
+    f"select finished_at, id from job where status = '{status}' and :{status} = 1"
+    " and finished_at is not null"
+    for status in FINISHED
+)
 
-#: The newest of them that does not stay.
+#: The newest of those of the named statuses that does not stay.
 NEWEST_PRUNED = f"""
-select finished_at, id from job where {_NAMED}
+select finished_at, id from ({_OF_STATUS}) as finished
 order by finished_at desc, id desc limit 1 offset :keep
 """
 
-_PRUNED = f"""
-{_NAMED} and (finished_at, id) > (:low_at, :low_id) and (finished_at, id) <= (:high_at, :high_id)
+_PRUNED = """
+status = '{status}' and finished_at is not null
+    and (finished_at, id) > (:low_at, :low_id) and (finished_at, id) <= (:high_at, :high_id)
     and finished_at < :before and not exists (select 1 from plan where plan.job_id = job.id)
 """
 
-#: How many would go, by status.
-COUNT_PRUNED = f"select status, count(*) from job where {_PRUNED} group by status"
+#: How many would go, by their status.
+COUNT_PRUNED: Mapping[str, str] = {
+    status: f"select count(*) from job where {_PRUNED.format(status=status)}" for status in FINISHED
+}
 
-#: Deletes the oldest of them, a bounded batch; guard: finished, and no plan of it is to be settled.
-PRUNE = f"""
+#: Deletes the oldest of one status, a bounded batch; guard: finished, and no plan of it is to be
+#: settled.
+PRUNE: Mapping[str, str] = {
+    status: f"""
 delete from job where id in (
-    select id from job where {_PRUNED} order by finished_at, id limit :batch)
-returning id, status, finished_at
+    select id from job where {_PRUNED.format(status=status)} order by finished_at, id limit :batch)
+returning id, finished_at
 """
+    for status in FINISHED
+}
 
 #: Moves the cursor on; guard: it stands where the slice began, at 0 where there is none.
 MOVE_CURSOR = """

@@ -48,7 +48,7 @@ def request(
 def make_job(ledger: Ledger, session: str = "s1", **overrides: object) -> Job:
     """Insert a row in any state; what a state needs (a lease, an end) is filled in."""
     now = ledger.clock.now_ms()
-    kind = KINDS[str(overrides.get("kind", "finalize"))]
+    kind = KINDS.get(str(overrides.get("kind")), KINDS["finalize"])
     row: dict[str, object] = dict.fromkeys(field.name for field in fields(Job))
     row.update(
         id=uuid7(now),

@@ -38,12 +38,14 @@ def test_jobs_are_counted_by_kind_and_the_status_a_person_sees(
     make_job(ledger, "s5", status="completed", kind="extract")
     make_job(ledger, "s6", status="completed", kind="extract")
     make_job(ledger, "s7", status="failed")
+    make_job(ledger, "s8", status="failed", kind="of-tomorrow")
 
     found = figures.by_kind()
 
     assert found == {
         "finalize": {"pending": 1, "retrying": 1, "waiting": 1, "running": 1, "failed": 1},
         "extract": {"completed": 2},
+        "of-tomorrow": {"failed": 1},
     }
     assert in_all(found.values()) == ledger.records.counts()
 
@@ -107,10 +109,11 @@ def test_counting_reads_no_finished_row(ledger: Ledger, figures: Figures) -> Non
     import memoryd.jobs.figures as module
 
     values = {"since": 0, "now": 1}
-    for text in (module._BY_KIND, module._ENDED, module._ATTEMPTS, module._LAST_MOVE):
+    finished_too = (module._FINISHED, module._ENDED)
+    for text in (*finished_too, module._BY_KIND, module._ATTEMPTS, module._LAST_MOVE):
         plan = [row[3] for row in ledger.db.rows(f"explain query plan {text}", **values)]
         assert not any(line in {"SCAN job", "SCAN attempt_log"} for line in plan), plan
-    for text in (module._BY_KIND, module._ENDED):
+    for text in finished_too:
         plan = [row[3] for row in ledger.db.rows(f"explain query plan {text}", **values)]
         finished = [line for line in plan if "job_ended" in line]
         assert finished and all("COVERING INDEX" in line for line in finished), plan
