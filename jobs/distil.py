@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memoryd.jobs import gates
 from memoryd.jobs.backfill import makes_way
+from memoryd.jobs.candidates import FATES
 from memoryd.jobs.control import GiveBack, Snooze
 from memoryd.jobs.directories import directories, started_in
 from memoryd.jobs.forgetting import Forgetter
@@ -91,7 +92,8 @@ def distil(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         _refuse(attempt, refusal)
         return
     while messages := _waiting(attempt):
-        _distil_slice(attempt, messages)
+        if _distil_slice(attempt, messages):
+            return
         if makes_way(place, job) and _waiting(attempt):
             raise GiveBack
     _complete(attempt, _outcome(attempt, "nothing.durable"))
@@ -323,14 +325,17 @@ def _all_waiting(attempt: _Attempt) -> Iterator[StoredMessage]:
         messages = _waiting(attempt, messages[-1].seq)
 
 
-def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
-    """Read one slice, record what it is to become, apply that, and move the cursor past it."""
+def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> bool:
+    """Read one slice, record what it is to become, apply that, and move the cursor past it.
+
+    True: nothing is left after it, and that ended the job.
+    """
     job, ledger = attempt.job, attempt.place.ledger
     attempt.keeper.new_slice(job)
     shown = [_as_merged(attempt, each) for each in messages if _is_open(attempt, each)]
     if not shown:
         _pass_over(attempt, messages[-1].seq)
-        return
+        return False
     attempt.place.calls.look()
     project = attempt.resolver.resolve(attempt.cwd).key
     chunks = slice_of(shown, project, attempt.place.clock.now_ms())
@@ -342,9 +347,20 @@ def _distil_slice(attempt: _Attempt, messages: Sequence[StoredMessage]) -> None:
     seams.reach("slice.read")
     attempt.place.history.sync()
     ledger.record_plan(job, read.plan, read.candidates)
-    _apply(attempt, read.plan)
+    ends = (
+        read.stopped is None
+        and _keeps_words(attempt)
+        and not _waiting(attempt, read.plan.scope.last)
+    )
+    _apply(attempt, read.plan, ends=ends)
     if read.stopped is not None:
         raise read.stopped
+    return ends
+
+
+def _keeps_words(attempt: _Attempt) -> bool:
+    """Whether the session's words stay: else they go between its last slice and the job's end."""
+    return attempt.place.config.sessions.store
 
 
 def _pass_over(attempt: _Attempt, last: int) -> None:
@@ -361,8 +377,11 @@ def _as_merged(attempt: _Attempt, message: StoredMessage) -> StoredMessage:
     return replace(message, project=attempt.resolver.now(message.project))
 
 
-def _apply(attempt: _Attempt, plan: Plan) -> None:
-    """Write what the plan says and advance: the only place where a slice reaches the stores."""
+def _apply(attempt: _Attempt, plan: Plan, *, ends: bool = False) -> None:
+    """Write what the plan says and advance: the only place where a slice reaches the stores.
+
+    ``ends``: the job ends with it.
+    """
     place = attempt.place
     planned = place.ledger.records.planned_contents()
     applied = apply_plan(
@@ -376,7 +395,8 @@ def _apply(attempt: _Attempt, plan: Plan) -> None:
     )
     _remember_projects(attempt, plan)
     fates = _with_sharers(place.ledger.records.candidates(plan.job), plan, applied.fates())
-    place.ledger.advance(attempt.job, plan.scope, outcome=None, **fates)
+    outcome = _outcome(attempt, "nothing.durable", fates) if ends else None
+    place.ledger.advance(attempt.job, plan.scope, outcome=outcome, **fates)
 
 
 def _with_sharers(
@@ -416,9 +436,18 @@ def _remember_projects(attempt: _Attempt, plan: Plan) -> None:
     seams.reach("project.recorded")
 
 
-def _outcome(attempt: _Attempt, otherwise: str) -> str:
-    """What came of the job over all its slices, as a code."""
-    states = {kept.state for kept in attempt.place.ledger.records.candidates(attempt.job.id)}
+def _outcome(
+    attempt: _Attempt, otherwise: str, fates: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """What came of the job over all its slices, as a code.
+
+    ``fates`` are those of a slice that is about to be advanced past, whose candidates are planned.
+    """
+    kept = attempt.place.ledger.records.candidates(attempt.job.id)
+    told = {each: FATES[name][0] for name, those in (fates or {}).items() for each in those}
+    states = {
+        told.get(each.id, "applied") if each.state == "planned" else each.state for each in kept
+    }
     if states & {"applied", "appended"}:
         return "notes.written"
     if "pending" in states:

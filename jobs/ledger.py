@@ -595,14 +595,18 @@ class Ledger:
         now = self.clock.now_ms()
         seams.before("job.completed")
         with self._fenced(sql.COMPLETE, job, outcome=check_code(outcome), now=now):
-            whose = {"agent": job.agent, "session": job.session}
-            if outcome == "transcript.gone":
-                # Nothing of it was read: should it come back, the sweep asks again.
-                self.db.change(sql.UNREAD, **whose)
-            if job.kind == "backfill" and outcome not in _LEFT:
-                self.db.change(sql.UNMAKE if outcome == "transcript.gone" else sql.MINED, **whose)
-            self._end_attempt(job, "completed", outcome, now)
+            self._completed(job, outcome, now)
         seams.reach("job.completed")
+
+    def _completed(self, job: Job, outcome: str, now: int) -> None:
+        """What goes with the end of a session's job, in the transaction that ends it."""
+        whose = {"agent": job.agent, "session": job.session}
+        if outcome == "transcript.gone":
+            # Nothing of it was read: should it come back, the sweep asks again.
+            self.db.change(sql.UNREAD, **whose)
+        if job.kind == "backfill" and outcome not in _LEFT:
+            self.db.change(sql.UNMAKE if outcome == "transcript.gone" else sql.MINED, **whose)
+        self._end_attempt(job, "completed", outcome, now)
 
     def throttle(self, job: Job) -> None:
         """Count a throttled extract in the session's row and drop the job. Raises ``LeaseLost``."""
@@ -756,7 +760,7 @@ class Ledger:
                 candidates_kept.settle(self.db, part, fates)
                 self.events.saved(job, part, now)
             if outcome is not None:
-                self._end_attempt(job, "completed", outcome, now)
+                self._completed(job, outcome, now)
         seams.reach("cursor.advanced")
 
     def finish_plan(

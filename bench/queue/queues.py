@@ -63,7 +63,7 @@ class Ours:
         )
 
     def work(self) -> bool:
-        """As a worker does with a session that was one slice."""
+        """A claim, and the advance past a session's last slice, which ends its job."""
         job = self.ledger.claim("bench")
         if job is None:
             return False

@@ -50,15 +50,15 @@ def clean(world: World) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("point", "calls"),
+    ("point", "calls", "crashes"),
     [
-        ("messages.committed", 1),
-        ("session.ingested", 1),
-        ("slice.read", 2),
-        ("plan.recorded", 1),
-        ("store.replaced", 1),
-        ("store.committed", 1),
-        ("cursor.advanced", 1),
+        ("messages.committed", 1, 1),
+        ("session.ingested", 1, 1),
+        ("slice.read", 2, 1),
+        ("plan.recorded", 1, 1),
+        ("store.replaced", 1, 1),
+        ("store.committed", 1, 1),
+        ("cursor.advanced", 1, 0),
     ],
 )
 def test_a_process_that_dies_leaves_each_note_once(
@@ -67,8 +67,9 @@ def test_a_process_that_dies_leaves_each_note_once(
     monkeypatch: pytest.MonkeyPatch,
     point: str,
     calls: int,
+    crashes: int,
 ) -> None:
-    """From the recorded plan on no model is asked again; one failure, the crash, is counted."""
+    """From the recorded plan on no model is asked again; the crash counts until the job ended."""
     world = World(tmp_path, clock, [everything])
     job = world.enqueue(world.transcript().user(FIRST).user(SECOND)).job
     assert job is not None
@@ -77,7 +78,7 @@ def test_a_process_that_dies_leaves_each_note_once(
     world.work_to_rest()
 
     row = world.job(job)
-    assert (row.status, row.outcome_code, row.failures) == ("completed", "notes.written", 1)
+    assert (row.status, row.outcome_code, row.failures) == ("completed", "notes.written", crashes)
     assert world.bodies() == [FIRST, SECOND]
     assert (len(world.commits()), clean(world)) == (1, True)
     assert len(world.model.requests) == calls
