@@ -44,6 +44,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,6 +147,8 @@ class Ledger:
         #: Attempts that this process has given up for dead.
         self.rescued = 0
         self._rng = random.Random()
+        #: By thread: whether its last claim took a job.
+        self._mine = threading.local()
 
     def open(self, *, check: bool = False) -> Ledger:
         """Open the file, make or migrate its tables. Raises ``LedgerError`` (``Database.open``)."""
@@ -382,36 +385,45 @@ class Ledger:
         A backfill is taken only while fewer than ``room`` jobs run in the home.
         """
         which: Mapping[str, object] = {} if only is None else {"id": only}
-        look = sql.THIS_DUE if which else sql.ANY_DUE
-        due, over = self.db.rows(look, **self._times(), **which)[0]
+        text, asked = (sql.CLAIM_THIS, which) if which else (sql.CLAIM, {"room": room})
+        # While one job follows another there is no need to ask first.
+        if not which and getattr(self._mine, "took_one", False):
+            job, _ = self._take(owner, text, asked, over=False)
+            if job is not None:
+                return job
+            self._mine.took_one = False
+        due, over = self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which)[
+            0
+        ]
         if not due and (which or not over):
             return None
-        text, asked = (sql.CLAIM_THIS, which) if which else (sql.CLAIM, {"room": room})
-        while True:
-            seams.before("job.claimed")
-            try:
-                with self.db.writing():
-                    # Read here, with the write lock held: a lease given while this process waited
-                    # for the lock would look too far ahead on an earlier reading.
-                    times = self._times()
-                    expired = self._rescue(times)[0] if over else 0
-                    job = self._claim(owner, text, asked, times)
-            except sqlite3.IntegrityError:
-                # The unique index on running serial keys: another process was faster.
-                return None
-            seams.reach("job.claimed")
-            if job is not None or expired < RESCUE_BATCH:
-                return job
+        job, expired = self._take(owner, text, asked, over=bool(over))
+        while job is None and expired >= RESCUE_BATCH:
             # Those whose leases ran out, and that nobody returned yet, hold the others back.
+            job, expired = self._take(owner, text, asked, over=True)
+        self._mine.took_one = job is not None
+        return job
 
-    def _claim(
-        self, owner: str, text: str, which: Mapping[str, object], times: Mapping[str, int]
-    ) -> Job | None:
-        lease = times["now"] + self.lease_ms
-        rows = self.db.rows(text, **times, **which, owner=owner, lease_expires_at=lease)
-        if not rows:
-            return None
-        return job_from_row(rows[0])
+    def _take(
+        self, owner: str, text: str, which: Mapping[str, object], *, over: bool
+    ) -> tuple[Job | None, int]:
+        """One claim, after a batch of rescues where leases are ``over``; how many of those."""
+        expired = 0
+        seams.before("job.claimed")
+        try:
+            with self.db.writing():
+                # Read here, with the write lock held: a lease given while this process waited
+                # for the lock would look too far ahead on an earlier reading.
+                times = self._times()
+                if over:
+                    expired, _ = self._rescue(times)
+                lease = times["now"] + self.lease_ms
+                rows = self.db.rows(text, **times, **which, owner=owner, lease_expires_at=lease)
+        except sqlite3.IntegrityError:
+            # The unique index on running serial keys: another process was faster.
+            return None, 0
+        seams.reach("job.claimed")
+        return job_from_row(rows[0]) if rows else None, expired
 
     def heartbeat(self, job: Job) -> bool:
         """Extend the lease of this attempt. False: it was lost."""
@@ -817,13 +829,12 @@ class Ledger:
         seams.reach("job.completed")
 
     def _move_cursor(self, part: SliceRange, now: int) -> None:
-        moved = self._won(
-            sql.MOVE_CURSOR,
-            agent=part.agent,
-            session=part.session,
-            before=part.first - 1,
-            last=part.last,
-            now=now,
+        before = part.first - 1
+        values = {"agent": part.agent, "session": part.session, "last": part.last, "now": now}
+        moved = part.last >= before and (
+            self._won(sql.MOVE_CURSOR, before=before, **values)
+            if before
+            else self._won(sql.SET_CURSOR, **values)
         )
         if not moved:
             raise LeaseLost(f"the cursor is not before slice {part} any more")

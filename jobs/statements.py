@@ -372,14 +372,17 @@ returning id, finished_at
     for status in FINISHED
 }
 
-#: Moves the cursor on; guard: it stands where the slice began, at 0 where there is none.
-MOVE_CURSOR = """
-insert into cursor (agent, session, seq, updated_at)
-select :agent, :session, cast(:last as bigint), cast(:now as bigint)
-where :last >= :before and (:before = 0
-    or exists (select 1 from cursor where agent = :agent and session = :session))
+#: Moves the cursor of a session on for the first time; guard: there is none, or it stands at 0.
+SET_CURSOR = """
+insert into cursor (agent, session, seq, updated_at) values (:agent, :session, :last, :now)
 on conflict (agent, session) do update set seq = excluded.seq, updated_at = excluded.updated_at
-    where cursor.seq = :before
+    where cursor.seq = 0
+"""
+
+#: Moves the cursor on; guard: it stands where the slice began.
+MOVE_CURSOR = """
+update cursor set seq = :last, updated_at = :now
+where agent = :agent and session = :session and seq = :before
 """
 
 #: Keeps a plan; guard: none stands for the serial key.
