@@ -6,7 +6,6 @@ import difflib
 import os
 import sys
 import uuid
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,7 +137,7 @@ def _work(home: Home, place: Workplace, store: Store, as_json: bool) -> None:
     assert made is not None
     run_once(home, place.config, os.environ, only=made.id)
     job = place.ledger.records.job(made.id)
-    say(_values("", job=asdict(job)), _line(job), as_json)
+    say(_values("", job=job._asdict()), _line(job), as_json)
     if job.status != "completed":
         sys.exit(1)
 

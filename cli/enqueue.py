@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +125,7 @@ def _wait(home: Home, ledger: Ledger, made: Enqueued) -> Job:
 
 
 def _values(job: Job, created: bool) -> dict[str, object]:
-    return {"created": created, "job": asdict(job)}
+    return {"created": created, "job": job._asdict()}
 
 
 def _line(job: Job, created: bool) -> str:

@@ -83,7 +83,7 @@ def list_jobs(
     ]
     heads = ("JOB", "KIND", "STATUS", "AGENT", "SESSION", "AGE", "OUTCOME")
     none = "no such jobs" if project or any(wanted.values()) else _NO_JOBS
-    say({"jobs": [asdict(job) for job in jobs]}, table(heads, rows) if rows else none, as_json)
+    say({"jobs": [job._asdict() for job in jobs]}, table(heads, rows) if rows else none, as_json)
 
 
 @click.command(epilog="Example: memoryd show 5f3a9c21")
@@ -99,7 +99,7 @@ def show(job_id: str, home: Home, as_json: bool) -> None:
     transcript = _transcript(home, job)
     undone = _undone(home, job, candidates)
     values = {
-        "job": asdict(job),
+        "job": job._asdict(),
         "undone": undone,
         "attempts": [asdict(attempt) for attempt in attempts],
         "candidates": [asdict(candidate) for candidate in candidates],
@@ -160,7 +160,7 @@ def retry(
             hint=_comes_back(job),
         )
     text = f"job {job.id[-8:]} pending{ring(home)}"
-    say({"job": asdict(ledger.records.job(job.id))}, text, as_json)
+    say({"job": ledger.records.job(job.id)._asdict()}, text, as_json)
 
 
 def _comes_back(job: Job) -> str:
@@ -221,7 +221,7 @@ def cancel(job_id: str, home: Home, as_json: bool) -> None:
             f"job {job.id[-8:]} is {now.shown_status}",
             hint=back if wrote else "it is over and wrote nothing; there is nothing to call off",
         )
-    say({"job": asdict(ledger.records.job(job.id))}, f"job {job.id[-8:]} cancelled", as_json)
+    say({"job": ledger.records.job(job.id)._asdict()}, f"job {job.id[-8:]} cancelled", as_json)
 
 
 def _transcript(home: Home, job: Job) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ peewee owns the connection (one a thread) and the transactions; every statement 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT_SECONDS = 5
 #: The log file is cut back to this size whenever it is checkpointed.
 WAL_BYTES = 16 * 1024 * 1024
-#: The size of a page of the file, which is SQLite's own choice.
-PAGE_BYTES = 4096
+#: A page in the log, with its header (https://sqlite.org/fileformat2.html, 4.1); pages have the
+#: size that is SQLite's own choice.
+FRAME_BYTES = 4096 + 24
 _RESTORE = (
     "stop memoryd, then `memoryd doctor --fix`: it keeps the file under another name and makes a"
     " whole one of it and the newest backup"
@@ -47,8 +49,10 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = str(path)
         self._open: SqliteDatabase | None = None
-        #: This thread's connection once it is open: asking peewee for it costs as much as a read.
+        #: This thread's connection once it is open (asking peewee for it costs as much as a read),
+        #: and whether what it writes is on disk at once.
         self._mine = threading.local()
         #: The file that was opened.
         self._file = (0, 0)
@@ -73,8 +77,9 @@ class Database:
                 "journal_mode": "wal",
                 "synchronous": "normal",
                 "journal_size_limit": WAL_BYTES,
-                # The pages that every job writes are copied back, and synced, once in a while only.
-                "wal_autocheckpoint": WAL_BYTES // PAGE_BYTES,
+                # The pages that every job writes are copied back, and synced, once in a while only:
+                # when the log is as long as it may stay.
+                "wal_autocheckpoint": WAL_BYTES // FRAME_BYTES,
             },
         )
         try:
@@ -143,7 +148,7 @@ class Database:
 
     def _standing(self) -> tuple[int, int]:
         """The file that has the ledger's name now."""
-        found = self.path.stat()
+        found = os.stat(self._name)  # noqa: PTH116 - each durable write asks
         return found.st_dev, found.st_ino
 
     def _require_same(self) -> None:
@@ -185,6 +190,7 @@ class Database:
         except DatabaseError as error:
             raise self._unusable(error) from error
         self._mine.connection = connection
+        self._mine.durable = False
         return connection
 
     def rows(self, text: str, **values: object) -> list[tuple[Any, ...]]:
@@ -236,8 +242,7 @@ class Database:
             yield
             return
         try:
-            if durable:
-                connection.execute("pragma synchronous = full")
+            self._set_level(connection, durable=durable)
             try:
                 # Text on peewee's connection: its own transaction costs a fifth of an enqueue.
                 connection.execute("begin immediate")
@@ -247,15 +252,18 @@ class Database:
                 if connection.in_transaction:  # a full disk may have rolled it back already
                     connection.execute("rollback")
                 raise
-            finally:
-                if durable:
-                    connection.execute("pragma synchronous = normal")
             if durable:
                 self._require_same()
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
+
+    def _set_level(self, connection: sqlite3.Connection, *, durable: bool) -> None:
+        """Have what is written from now on be on disk at once, or not; it stays so meanwhile."""
+        if self._mine.durable != durable:
+            connection.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+            self._mine.durable = durable
 
     def require_whole(self) -> None:
         """Raise ``LedgerDamaged`` where ``quick_check`` finds a fault; it reads the whole file."""

@@ -106,23 +106,36 @@ def _without_secrets(envelope: Envelope) -> Envelope:
     return msgspec.structs.replace(envelope, reason=reason, cwd=cwd)
 
 
+#: Stands for each: as random as any of them is.
+_ANY_UUID = "d25a71b3-9c86-4e0f-8b14-6f8e529b1da7"
+
+
 def session_is_secret(session: str) -> bool:
     """Whether the scanner takes the id of a session for a secret: such a session has no place here.
 
     It would stand in rows, trailers and notes for good. No agent that is known names one so.
     """
-    from memoryd.memory.scanner import has_secret
     from memoryd.memory.secret_values import UUID
 
-    return UUID.fullmatch(session) is None and has_secret(session)
+    return UUID.fullmatch(session) is None and _has_secret(session)
+
+
+def path_is_secret(path: str) -> bool:
+    """Whether the scanner finds a secret in ``path``: rows and logs would hold it for good.
+
+    A path that differs from one that was looked at in its UUID only, as an agent's transcripts do,
+    is not looked at again: what names a secret stands around it.
+    """
+    from memoryd.memory.secret_values import UUID
+
+    return bool(path) and _has_secret(UUID.sub(_ANY_UUID, path))
 
 
 @lru_cache(maxsize=1024)
-def path_is_secret(path: str) -> bool:
-    """Whether the scanner finds a secret in ``path``: rows and logs would hold it for good."""
+def _has_secret(text: str) -> bool:
     from memoryd.memory.scanner import has_secret
 
-    return bool(path) and has_secret(path)
+    return has_secret(text)
 
 
 def known_place(cwd: str) -> str:

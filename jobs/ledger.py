@@ -955,8 +955,9 @@ def _require_transcript(path: str) -> None:
 
 def _checked_kind(kind: str, about: str, cutoff: int, texts: tuple[str, ...]) -> Kind:
     """The properties of ``kind``. Raises ``UsageError`` for a request that no row can hold."""
-    kinds = [name for name, known in KINDS.items() if known.about == about]
-    if kind not in kinds:
+    properties = KINDS.get(kind)
+    if properties is None or properties.about != about:
+        kinds = [name for name, known in KINDS.items() if known.about == about]
         raise UsageError(
             f"there is no kind of job about a {about} {clip(kind, 40)!r}",
             hint=f"one of: {', '.join(kinds)}",
@@ -969,7 +970,7 @@ def _checked_kind(kind: str, about: str, cutoff: int, texts: tuple[str, ...]) ->
                 f"{clip(ascii(text), 60)} cannot be kept in the ledger",
                 hint=f"names and paths are valid UTF-8, at most {TEXT_CHARACTERS} characters",
             )
-    return KINDS[kind]
+    return properties
 
 
 def _small_json(payload: Mapping[str, object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.jobs.job import COLUMNS, KINDS, Job, serial_key
@@ -49,7 +49,7 @@ def make_job(ledger: Ledger, session: str = "s1", **overrides: object) -> Job:
     """Insert a row in any state; what a state needs (a lease, an end) is filled in."""
     now = ledger.clock.now_ms()
     kind = KINDS.get(str(overrides.get("kind")), KINDS["finalize"])
-    row: dict[str, object] = dict.fromkeys(field.name for field in fields(Job))
+    row: dict[str, object] = dict.fromkeys(Job._fields)
     row.update(
         id=uuid7(now),
         home=HOME,

@@ -103,7 +103,10 @@ def test_a_failed_durable_write_leaves_nothing_and_goes_back_to_normal(ledger: L
         raise RuntimeError
 
     assert ledger.records.jobs() == []
-    assert ledger.db.rows("pragma synchronous") == [(NORMAL,)]
+    with ledger.db.writing():
+        assert ledger.db.rows("pragma synchronous") == [(NORMAL,)]
+    with ledger.db.writing(durable=True):
+        assert ledger.db.rows("pragma synchronous") == [(FULL,)]
 
 
 def test_many_requests_in_one_durable_transaction_stand_or_fall_together(ledger: Ledger) -> None:

@@ -144,6 +144,23 @@ def test_a_transcript_whose_path_holds_a_secret_is_refused(tmp_path: Path) -> No
     assert TOKEN not in str(refused.value)
 
 
+def test_paths_that_differ_in_their_uuid_alone_are_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As an agent's transcripts do; what stands around the UUID is looked at all the same."""
+    from memoryd.memory import scanner
+
+    looked: list[str] = []
+    look = scanner.has_secret
+    monkeypatch.setattr(scanner, "has_secret", lambda text: bool(looked.append(text)) or look(text))
+    one, other = (f"/once/0b1c5d6e-7f80-4a1b-9c2d-3e4f5a6b7c{end}.jsonl" for end in ("01", "02"))
+
+    assert not envelope.path_is_secret(one) and not envelope.path_is_secret(other)
+    assert len(looked) == 1
+    assert envelope.path_is_secret(f"/{TOKEN}{one}") and envelope.path_is_secret(f"{other}/{TOKEN}")
+    assert envelope.path_is_secret(f"/password={TOKEN[:9]}{one[6:42]}")
+
+
 @pytest.mark.parametrize("key", sorted(make_content()))
 def test_a_missing_key_is_refused(tmp_path: Path, key: str) -> None:
     """Every key is required, also those that may be null."""
