@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memoryd.jobs import ledger as ledger_module
+from memoryd.jobs import ledger_requests
 from memoryd.jobs.archived import Archived
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
@@ -54,8 +54,8 @@ class Queue(RuleBasedStateMachine):
         # Hypothesis replays its choices: ids and jitter must come out the same every time.
         for name, ledger in self.ledgers.items():
             ledger._rng = random.Random(name)
-        self.make_id, numbers = ledger_module.uuid7, itertools.count()
-        ledger_module.uuid7 = lambda now_ms: f"{now_ms:015d}-{next(numbers):06d}"
+        self.make_id, numbers = ledger_requests.uuid7, itertools.count()
+        ledger_requests.uuid7 = lambda now_ms: f"{now_ms:015d}-{next(numbers):06d}"
         self.claims: list[tuple[str, Job]] = []
         self.cursors = dict.fromkeys(SESSIONS, 0)
         self.cutoff = 0
@@ -65,7 +65,7 @@ class Queue(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Close both connections before the folder goes."""
-        ledger_module.uuid7 = self.make_id
+        ledger_requests.uuid7 = self.make_id
         for ledger in self.ledgers.values():
             ledger.close()
         self.folder.cleanup()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders import claim, make_job, open_ledger
 
-from memoryd.jobs import ledger as ledger_module
+from memoryd.jobs import ledger_claims
 from memoryd.jobs.database import Database
 from memoryd.jobs.ledger import Ledger
 from memoryd.memory.testing import FakeClock
@@ -21,7 +21,7 @@ BATCH = 10
 @pytest.fixture
 def ledger(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """A ledger that a daemon left with many running jobs, all leases over."""
-    monkeypatch.setattr(ledger_module, "RESCUE_BATCH", BATCH)
+    monkeypatch.setattr(ledger_claims, "RESCUE_BATCH", BATCH)
     ledger = open_ledger(tmp_path, clock)
     with ledger.db.writing():
         for number in range(STALE):
