@@ -64,6 +64,7 @@ _CODES = {
     "ledger.damaged": "the ledger is damaged: memoryd doctor --fix",
     "project.config-unusable": "the project's .memoryd.toml cannot be used",
     "plan.unreadable": "what it decided on cannot be read",
+    "cursor.unreadable": "how far its session was distilled cannot be read",
     "kind.unknown": "only a newer memoryd knows this kind of job",
     "attempt.crashed": "its process died",
     "attempt.error": "a fault of memoryd's own",
@@ -95,6 +96,7 @@ _TO_DO = {
     "ledger.unusable": "nothing, unless it lasts: `memoryd doctor` says what is wrong",
     "ledger.damaged": "`memoryd doctor --fix` puts the newest copy in its place",
     "plan.unreadable": "`memoryd doctor` says which store cannot be asked",
+    "cursor.unreadable": "`memoryd doctor --fix` sets the row aside",
     "kind.unknown": "upgrade memoryd again, or call it off with `memoryd cancel`",
     "project.config-unusable": "mend the project's .memoryd.toml",
 }

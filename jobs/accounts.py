@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
+from memoryd.memory.errors import CursorUnreadable
 
 #: How an attempt may end, as ``attempt_log.ending`` and the log say it. ``lost`` and ``throttled``
 #: stand in the log alone: the one ended under another attempt's name, the other left no row.
@@ -118,4 +119,7 @@ def _done(ledger: Ledger, job: Job) -> tuple[Counter[str], int]:
 
 
 def _cursor(ledger: Ledger, job: Job) -> int:
-    return ledger.cursor(job.agent, job.session) if job.session else 0
+    try:
+        return ledger.cursor(job.agent, job.session) if job.session else 0
+    except CursorUnreadable:
+        return 0  # then the job got nowhere

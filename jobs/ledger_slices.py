@@ -18,7 +18,7 @@ from memoryd.jobs.events import Events
 from memoryd.jobs.job import Job, check_code
 from memoryd.jobs.ledger_attempts import Attempts
 from memoryd.memory import seams
-from memoryd.memory.errors import LeaseLost
+from memoryd.memory.errors import CursorUnreadable, LeaseLost
 from memoryd.memory.plan import Plan, SliceRange
 
 if TYPE_CHECKING:
@@ -32,13 +32,23 @@ class Slices(Attempts):
     consolidations: Consolidations
 
     def cursor(self, agent: str, session: str) -> int:
-        """The last message of the session that was distilled, by ``seq``; 0 when none was."""
+        """The last message of the session that was distilled, by ``seq``; 0 when none was.
+
+        Raises ``CursorUnreadable`` where the row, which no code of ours wrote so, does not say.
+        """
         rows = self.db.rows(
             "select seq from cursor where agent = :agent and session = :session",
             agent=agent,
             session=session,
         )
-        return int(rows[0][0]) if rows else 0
+        if not rows:
+            return 0
+        if not isinstance(rows[0][0], int):
+            raise CursorUnreadable(
+                f"how far session {session} of {agent} was distilled cannot be read in the ledger",
+                hint="`memoryd doctor --fix` sets that row aside",
+            )
+        return int(rows[0][0])
 
     def begin_slice(self, job: Job, first: int, last: int, project: str | None) -> None:
         """Note which messages are being read. Raises ``LeaseLost``."""

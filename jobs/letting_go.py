@@ -7,6 +7,7 @@ what is more than ``LIMIT`` messages waits for the next pass.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from memoryd.jobs.indexing import index_some
 from memoryd.jobs.job import Job
 from memoryd.jobs.sessions import has_open_job
 from memoryd.jobs.workplace import Workplace
-from memoryd.memory.errors import ConfigError, LeaseLost
+from memoryd.memory.errors import ConfigError, CursorUnreadable, LeaseLost
 from memoryd.memory.excluded_places import ExcludedPlaces
 from memoryd.memory.log import logger
 from memoryd.memory.projects import Resolver, excluded
@@ -127,7 +128,8 @@ class _Pass:
         for one in sessions:
             if self.stripped >= LIMIT:
                 return
-            self.stripped += strip(one)
+            with suppress(CursorUnreadable):  # its words wait; the doctor names it
+                self.stripped += strip(one)
 
     def _strip_all(self, one: Named) -> int:
         return self.stripper.up_to(one, _ALL)

@@ -24,6 +24,7 @@ from memoryd.jobs.workplace import Workplace
 from memoryd.memory.errors import (
     BaselineLocked,
     BaselineUnusable,
+    CursorUnreadable,
     DiskFull,
     HistoryError,
     HomeError,
@@ -54,6 +55,7 @@ _IN_THE_WAY = (
     HistoryError,
     LedgerError,
     PlanUnreadable,
+    CursorUnreadable,
 )
 #: What the system refuses whatever is asked: the disk fails or is read-only, no descriptor is left.
 _REFUSALS = frozenset({errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})

@@ -41,6 +41,7 @@
     │   ├── ProviderPermanent         bad credentials, unknown model: the provider's queue stops
     │   └── BadAnswer                 an answer that is no answer: a failure
     ├── PlanUnreadable                what a slice is to become cannot be read: it is read again
+    ├── CursorUnreadable              how far a session was distilled cannot be read: its jobs wait
     └── LeaseLost                     another attempt owns the job now: stop, record nothing
 """
 
@@ -320,6 +321,12 @@ class PlanUnreadable(MemorydError):
     """What stands as a plan in the ledger is none."""
 
     code = "plan.unreadable"
+
+
+class CursorUnreadable(MemorydError):
+    """How far a session was distilled cannot be read in the ledger."""
+
+    code = "cursor.unreadable"
 
 
 class LeaseLost(MemorydError):

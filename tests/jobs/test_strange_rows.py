@@ -16,7 +16,9 @@ from memoryd.jobs.doctor import examine
 from memoryd.jobs.figures import Figures
 from memoryd.jobs.job import Job
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.letting_go import let_go
 from memoryd.memory.clock import SystemClock
+from memoryd.memory.config import Config, SessionSettings
 from memoryd.memory.home import Home
 from memoryd.memory.testing import FakeClock
 
@@ -255,3 +257,29 @@ def test_a_sweep_that_fails_rings_all_the_same(
         daemon._sweep()
 
     assert bell.rung == 1
+
+
+# -- cursors -------------------------------------------------------------------------------------
+
+
+def test_a_cursor_that_says_nothing_keeps_its_own_session_only(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    """Its job waits at no cost and says why; the daily work passes it by."""
+    config = Config(sessions=SessionSettings(keep_days=1))
+    world = World(tmp_path, clock, [NOTHING, NOTHING, NOTHING], config=config)
+    for session in ("s0", "s1", "s2"):
+        world.finalize(world.transcript(session).user(RULE))
+    edit(world.ledger, "update cursor set seq = 'abc' where session = 's1'")
+    waits = world.enqueue(world.transcript("s1").user("We deploy on Fridays only.")).job
+    other = world.enqueue(world.transcript("s3").user("Thanks a lot.")).job
+
+    world.worker.work_ready()
+    clock.advance(3 * 24 * 3600)
+    stripped = let_go(world.place)
+
+    assert waits is not None and other is not None
+    row = world.job(waits)
+    assert (row.shown_status, row.wait_reason, row.failures) == ("waiting", "cursor.unreadable", 0)
+    assert world.job(other).status == "completed"
+    assert stripped >= 2
