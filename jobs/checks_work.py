@@ -21,6 +21,8 @@ IDLE_MS = 60 * 1000
 HELD_MS = 10 * 60 * 1000
 #: A daemon that starts holds the lock before it listens; what lasts longer is none.
 DEAF_MS = 30 * 1000
+#: What a lock that is no store's is of.
+_WHOSE = {"daemon": "of the home", "inbox": "of the inbox"}
 #: Where SQLite locks a ``-shm`` file for the one writer (``WALINDEX_LOCK_OFFSET`` of its format).
 _WRITER_BYTE = 120
 
@@ -108,7 +110,7 @@ def held_locks(look: Look) -> Iterator[Finding]:
     for holder in holders(look.home):
         held = look.clock.now_ms() - holder.since
         if held > HELD_MS and not (holder.lock == "daemon" and _answers(look, holder)):
-            whose = "of the home" if holder.lock == "daemon" else f"of the store {holder.lock}"
+            whose = _WHOSE.get(holder.lock, f"of the store {holder.lock}")
             what = f"process {holder.pid} holds the lock {whose} for {held // 60_000} minutes"
             todo = f"`ps -p {holder.pid}` shows what it is; end it if it hangs: nothing is lost"
             yield Finding("lock.held", "problem", what, todo)

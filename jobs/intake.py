@@ -1,16 +1,18 @@
 """From envelopes to rows: the first half of a finished session's way.
 
 Envelopes become rows a few at a time, each few in one durable transaction, and are unlinked only
-after. A crash in between leaves both: the idempotency key stops a second job. What cannot be read
-goes to ``inbox/bad/`` for a person to look at; nothing is deleted unread. What a hook wrote and was
-killed before it could give it its name is taken in too, once no hook can be at it any more.
+after. A crash in between leaves both: the idempotency key stops a second job, and an extract, which
+has none, finds nothing new. Whoever else looks meanwhile (the sweep, a ring, a command) waits until
+the few are gone: an extract may be worked within milliseconds, and would be made again. What cannot
+be read goes to ``inbox/bad/`` for a person to look at; nothing is deleted unread. What a hook wrote
+and was killed before it could give it its name is taken in too, once no hook can be at it any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from memoryd.jobs.ledger import Ledger
 from memoryd.memory import own_calls, seams
 from memoryd.memory.errors import (
     BadEnvelope,
+    LedgerError,
     MemorydError,
     TranscriptBusy,
     TranscriptError,
@@ -28,6 +31,7 @@ from memoryd.memory.errors import (
 )
 from memoryd.memory.files import make_directory, sync_directory, write_atomic
 from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
 from memoryd.memory.log import logger
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ _KILL_SWITCHES = frozenset({"MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"})
 #: Envelopes that share a transaction: a thousand at once are not a thousand syncs, and whoever
 #: waits for the write lock waits for milliseconds.
 BATCH = 50
+#: How long one that makes rows of envelopes waits for another; longer than for the write lock.
+WAIT_SECONDS = 10.0
 #: A hook is done within a second; one that left its file unnamed for so long was killed.
 UNNAMED_MS = 60_000
 
@@ -84,7 +90,7 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript, *, set_aside: bool
 
     ``find`` is asked only where an envelope names no transcript. What cannot be read stays where it
     is for whoever only looks (not ``set_aside``). Raises ``OSError`` when the inbox itself cannot
-    be read.
+    be read, ``LedgerError`` when another process keeps the inbox or the ledger.
     """
     _name_unnamed(home.inbox, ledger.clock.now_ms() - UNNAMED_MS)
     waiting = _waiting(home.inbox)
@@ -94,19 +100,45 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript, *, set_aside: bool
         # Transcripts are looked at before the write lock is taken.
         asked, unreadable = _read(some, find)
         seams.before("envelope.inserted")
-        made, refused = _insert(ledger, asked)
-        seams.reach("envelope.inserted")
-        for each in asked:
-            if each.path not in refused:
-                seams.before("envelope.removed")
-                each.path.unlink(missing_ok=True)
-                seams.reach("envelope.removed")
+        with _alone(home) if asked else contextlib.nullcontext():
+            asked = [each for each in asked if each.path.exists()]  # others were taken in meanwhile
+            made, refused = _insert(ledger, asked)
+            seams.reach("envelope.inserted")
+            _remove(each.path for each in asked if each.path not in refused)
         for path in (*unreadable, *refused) if set_aside else ():
             _set_aside(path)
         created += made
         bad += len(unreadable) + len(refused)
         excluded += sum(1 for each in asked if each.excluded)
     return Taken(len(waiting), created, bad, excluded)
+
+
+@contextlib.contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Be the only one who makes rows of envelopes, from looking whether they lie there still until
+    they are gone."""
+    lock = FileLock(home.inbox_lock)
+    try:
+        taken = lock.acquire(WAIT_SECONDS)
+    except OSError as error:
+        raise LedgerError(
+            f"the lock {lock.path} cannot be taken: {error.strerror}",
+            hint="check who owns the home and that the disk has room",
+        ) from error
+    if not taken:
+        raise LedgerError(
+            f"the inbox is being taken in by process {lock.holder() or 'unknown'}",
+            hint="try again in a moment",
+        )
+    with lock:
+        yield
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        seams.before("envelope.removed")
+        path.unlink(missing_ok=True)
+        seams.reach("envelope.removed")
 
 
 def _read(paths: list[Path], find: FindTranscript) -> tuple[list[_Asked], list[Path]]:

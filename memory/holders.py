@@ -18,9 +18,10 @@ _SUFFIX = ".lock"
 
 @dataclass(frozen=True)
 class Holder:
-    """A held lock: its name (``daemon``, or the key of a store), its holder's pid, since when (ms).
+    """A held lock: its name, its holder's pid, since when (ms).
 
-    ``pid`` is 0 where the holder could not write it down.
+    The name is ``daemon``, ``inbox``, or the key of a store. ``pid`` is 0 where the
+    holder could not write it down.
     """
 
     lock: str

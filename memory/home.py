@@ -226,6 +226,11 @@ class Home:
         return self.locks / "daemon.lock"
 
     @property
+    def inbox_lock(self) -> Path:
+        """Held for the moment in which envelopes become rows."""
+        return self.locks / "inbox.lock"
+
+    @property
     def backups(self) -> Path:
         """Copies of the ledger made before each migration."""
         return self.root / "backups"

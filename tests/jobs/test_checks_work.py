@@ -163,19 +163,22 @@ def test_a_lock_that_is_held_for_long_is_named_with_its_process(home: Home) -> N
     clock = SystemClock()
 
     def take() -> None:
-        for name in ("daemon", "-code", "-new"):
+        for name in ("daemon", "inbox", "-code", "-new"):
             FileLock(home.locks / f"{name}.lock").acquire()
 
     with another_process(take) as child:
         old = clock.now_ms() / 1000 - 11 * MINUTE
-        for name in ("daemon", "-code"):
+        for name in ("daemon", "inbox", "-code"):
             os.utime(home.locks / f"{name}.lock", (old, old))
         stuck = found(home, clock, held_locks, None)
         beside = found(home, clock, held_locks, daemon(pid=child))
 
-    assert [each.code for each in stuck] == ["lock.held"] * 2
+    assert [each.code for each in stuck] == ["lock.held"] * 3
     assert all(f"process {child} holds" in each.what for each in stuck)
-    assert ["the store -code for 11 minutes" in each.what for each in beside] == [True]
+    assert sorted(each.what.partition(" holds ")[2] for each in beside) == [
+        "the lock of the inbox for 11 minutes",
+        "the lock of the store -code for 11 minutes",
+    ]
     assert found(home, clock, held_locks, None) == []
 
 

@@ -15,7 +15,7 @@ from world import Stopped, World, answer, fact
 from memoryd.jobs.intake import BATCH, Taken, take_in
 from memoryd.jobs.sweep import take_in_envelopes
 from memoryd.memory import own_calls, seams
-from memoryd.memory.errors import UsageError
+from memoryd.memory.errors import LedgerError, UsageError
 from memoryd.memory.testing import FakeClock
 
 RULE = "Always run the linter before you commit."
@@ -319,6 +319,45 @@ def test_two_intakes_at_once_make_one_job_an_envelope(world: World) -> None:
     assert sum(taken.created for taken in made) == 12
     assert len(world.ledger.records.jobs()) == 12
     assert (left(world), bad(world)) == ([], ["5-bad.json"])
+
+
+def test_an_extract_that_another_took_in_and_worked_is_not_made_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both had read its envelope; it has no key that would stop the second."""
+    drop(world, event="pre-compact", cutoff=world.transcript().user(RULE).size)
+
+    def be_overtaken(point: str) -> None:
+        if point == "envelope.inserted":
+            monkeypatch.undo()
+            assert take_in_envelopes(world.place).created == 1
+            world.work()
+
+    monkeypatch.setattr(seams, "prior", be_overtaken)
+
+    assert take_in_envelopes(world.place) == Taken(1, 0, 0, 0)
+    assert [job.outcome_code for job in world.ledger.records.jobs()] == ["notes.written"]
+
+
+def test_who_comes_before_the_envelopes_are_gone_waits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In vain where that takes too long; the next finds them gone."""
+    drop(world, event="stop")
+    refused: list[str] = []
+
+    def come(point: str) -> None:
+        if point == "envelope.inserted" and not refused:
+            refused.append(point)
+            with pytest.raises(LedgerError, match=f"taken in by process {os.getpid()}"):
+                take_in_envelopes(world.place)
+
+    monkeypatch.setattr("memoryd.jobs.intake.WAIT_SECONDS", 0)
+    monkeypatch.setattr(seams, "hook", come)
+
+    assert take_in_envelopes(world.place).created == 1
+    assert refused
+    assert take_in_envelopes(world.place) == Taken(0, 0, 0, 0)
 
 
 def test_a_missing_cutoff_is_the_end_of_the_last_whole_line(world: World) -> None:

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parent))
@@ -311,6 +311,7 @@ STEPS = st.lists(
 
 
 @settings(max_examples=20, deadline=None)
+@example(steps=[("make", "b", "a"), ("delete", "b", "a"), ("make", "b", "a"), ("rename", "b", "a")])
 @given(steps=STEPS)
 def test_write_then_read_always_meet(steps: list[tuple[str, str, str]]) -> None:
     """Whatever is made, moved and deleted: one directory has one key however it is reached, two
