@@ -22,7 +22,7 @@ HELD_MS = 10 * 60 * 1000
 #: A daemon that starts holds the lock before it listens; what lasts longer is none.
 DEAF_MS = 30 * 1000
 #: What a lock that is no store's is of.
-_WHOSE = {"daemon": "of the home", "inbox": "of the inbox"}
+_WHOSE = {"daemon": "of the home", "%inbox": "of the inbox"}
 #: Where SQLite locks a ``-shm`` file for the one writer (``WALINDEX_LOCK_OFFSET`` of its format).
 _WRITER_BYTE = 120
 

@@ -20,7 +20,7 @@ _SUFFIX = ".lock"
 class Holder:
     """A held lock: its name, its holder's pid, since when (ms).
 
-    The name is ``daemon``, ``inbox``, or the key of a store. ``pid`` is 0 where the
+    The name is ``daemon``, ``%inbox``, or the key of a store. ``pid`` is 0 where the
     holder could not write it down.
     """
 

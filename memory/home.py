@@ -227,8 +227,8 @@ class Home:
 
     @property
     def inbox_lock(self) -> Path:
-        """Held for the moment in which envelopes become rows."""
-        return self.locks / "inbox.lock"
+        """Held for the moment in which envelopes become rows. No store's key begins so."""
+        return self.locks / "%inbox.lock"
 
     @property
     def backups(self) -> Path:

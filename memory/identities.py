@@ -11,18 +11,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
-from memoryd.memory.errors import BaselineError, StoreError
+from memoryd.memory.errors import StoreError
 from memoryd.memory.files import make_directory, read_or_none, write_atomic
-from memoryd.memory.gitprogram import Git
 from memoryd.memory.home import Home
 from memoryd.memory.project_keys import Project, path_of
+from memoryd.memory.repositories import as_seen, ask
 from memoryd.memory.work_trees import kind_of
 
-_GIT_SECONDS = 5.0
 #: Worktrees that are remembered, the newest: agents make a new one for every task.
 _WORKTREES = 200
 #: Merged into one that was merged, and so on: a file edited into a ring must end too.
@@ -42,6 +40,8 @@ class Identity:
     #: Where its git worktrees were, so that one that is gone is still known.
     worktrees: tuple[str, ...] = ()
     merged_into: str = ""
+    #: How its repository looked when git was asked (``memory/repositories.py``).
+    seen: str = ""
 
 
 def identities(home: Home) -> list[Identity]:
@@ -82,10 +82,13 @@ def followed(home: Home, known: Identity) -> Identity:
 
 
 def record(home: Home, project: Project) -> Identity:
-    """Write ``project.json`` where it is missing, or where a repository that moved is found anew.
+    """Write ``project.json`` where it is missing, or where a repository that moved is found anew or
+    is another than it was.
 
-    Git is asked, for at most some seconds, who the repository is. Raises ``StoreError`` when the
-    file cannot be written; one that is there and unreadable is left for a person.
+    Git is asked, for at most some seconds, who the repository is, where that may have changed: it
+    is found again by its remote and its root commit as they were when it was last written to.
+    Raises ``StoreError`` when the file cannot be written; one that is there and unreadable is left
+    for a person.
     """
     known = identity(home, project.key)
     if known is None:
@@ -95,7 +98,22 @@ def record(home: Home, project: Project) -> Identity:
     elif known.path != as_text(project.path) and kind_of(Path(project.path)) == "folder":
         move(home, project.key, project.path)
         return identity(home, project.key) or known
+    elif (now := _as_it_is_now(known, Path(project.path))) != known:
+        _write(home, now)
+        return now
     return known
+
+
+def _as_it_is_now(known: Identity, place: Path) -> Identity:
+    """``known`` with who the repository at ``place`` is; unchanged where nobody can say."""
+    if as_seen(place, known.git_common_dir) == known.seen:
+        return known
+    said = ask(place)
+    if not said.git_common_dir:
+        return known
+    if not said.root_commit and known.root_commit:
+        said = replace(said, root_commit=known.root_commit, seen="")
+    return replace(known, **vars(said))
 
 
 def record_key(home: Home, key: str) -> None:
@@ -170,26 +188,8 @@ def fitting(made: Identity, every: Iterable[Identity]) -> list[Identity]:
 
 def identify(project: Project) -> Identity:
     """Ask git who the repository at the project's path is; unknown stays empty."""
-    made = Identity(project.key, project.path)
-    place = Path(project.path)
-    if not project.path.startswith("/") or kind_of(place) != "folder":
-        return made
-    git = Git(place, {"GIT_CEILING_DIRECTORIES": str(place.parent)}, limit_seconds=_GIT_SECONDS)
-    try:
-        common = git.run("rev-parse", "--git-common-dir")
-        if common.status != 0:
-            return made
-        made = replace(made, git_common_dir=os.path.realpath(place / common.line))
-        remote = git.run("config", "--get", "remote.origin.url")
-        made = replace(made, remote=_without_credentials(remote.line))
-        if (Path(made.git_common_dir) / "shallow").exists():
-            return made  # what looks like the root commit there is not
-        roots = git.run("rev-list", "--max-parents=0", "HEAD")
-        return replace(
-            made, root_commit=min(roots.line.split() or [""]) if not roots.status else ""
-        )
-    except BaselineError:  # no git, or not within its limit: the path alone identifies it
-        return made
+    said = ask(Path(project.path))
+    return Identity(project.key, project.path, **vars(said))
 
 
 def as_text(path: str) -> str:
@@ -227,14 +227,3 @@ def _encoded(made: Identity) -> bytes:
             worktrees=tuple(map(as_text, made.worktrees)),
         )
     )
-
-
-def _without_credentials(url: str) -> str:
-    """A remote's URL without user, password, query and fragment: no secret reaches the disk."""
-    if "://" not in url:
-        return url
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

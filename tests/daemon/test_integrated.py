@@ -259,7 +259,7 @@ def test_every_agent_is_found_by_the_sweep_once_it_is_still(person: Person, stat
 
     if state == "running":
         with world.daemon():
-            wait_for_sweep(world)
+            wait_for_jobs(world, len(names))
     else:
         world.answer("run", "--once")
 
@@ -270,11 +270,12 @@ def test_every_agent_is_found_by_the_sweep_once_it_is_still(person: Person, stat
     assert {name: len(person.notes(name)) for name in names} == dict.fromkeys(names, 1)
 
 
-def wait_for_sweep(world: World) -> None:
-    """Until the daemon's first sweep is over, and what it made."""
-    status = world.client.status()
-    while status is not None and status["daemon"]["last_sweep_at"] is None:
-        world.client.wait(None, 1)
-        status = world.client.status()
-    assert status is not None
+def wait_for_jobs(world: World, count: int) -> None:
+    """Until the daemon has made so many, by the sweep that follows its discovery, and worked them.
+
+    Its first sweep may be over before the sessions are found.
+    """
+    seen = 0
+    while len(world.jobs()) < count:
+        seen = world.client.changes(seen, 1) or seen
     world.answer("run", "--once")

@@ -163,12 +163,12 @@ def test_a_lock_that_is_held_for_long_is_named_with_its_process(home: Home) -> N
     clock = SystemClock()
 
     def take() -> None:
-        for name in ("daemon", "inbox", "-code", "-new"):
+        for name in ("daemon", "%inbox", "-code", "-new"):
             FileLock(home.locks / f"{name}.lock").acquire()
 
     with another_process(take) as child:
         old = clock.now_ms() / 1000 - 11 * MINUTE
-        for name in ("daemon", "inbox", "-code"):
+        for name in ("daemon", "%inbox", "-code"):
             os.utime(home.locks / f"{name}.lock", (old, old))
         stuck = found(home, clock, held_locks, None)
         beside = found(home, clock, held_locks, daemon(pid=child))

@@ -173,6 +173,60 @@ def test_a_repository_that_moved_twice_is_known_in_all_its_places(
         assert {key(home, place) for place in places[: at + 2]} == {old.key}
 
 
+@pytest.mark.parametrize("change", ["remote", "root", "first commit", "repository", "begun"])
+def test_a_repository_that_changed_is_known_as_it_was_last_written_to(
+    change: str, home: Home, tmp_path: Path
+) -> None:
+    """A remote was added, its history or itself begun anew: its memory follows where it moves."""
+    app = tmp_path / "app"
+    app.mkdir()
+    if change != "begun":
+        git(app, "init", "-q")
+    if change not in {"begun", "first commit"}:
+        git(app, "commit", "-q", "--allow-empty", "-m", "Start")
+    old = written(home, app)
+
+    if change == "remote":
+        git(app, "remote", "add", "origin", "https://example.org/app.git")
+    elif change == "repository":
+        shutil.rmtree(app)
+        make_repository(app)
+    elif change == "begun":
+        make_repository(app)
+    else:
+        git(app, "commit", "-q", "--allow-empty", "-m", "Again", *AMENDED[change])
+    assert written(home, app) == old
+    app.rename(tmp_path / "new")
+
+    assert key(home, tmp_path / "new") == old.key
+
+
+AMENDED = {"root": ["--amend"], "first commit": []}
+
+
+def test_who_a_repository_is_stays_known_while_git_cannot_say(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its settings changed, and there is no git, or not a commit yet; it is asked again."""
+    app = make_repository(tmp_path / "app")
+    old = written(home, app)
+    known = identity(home, old.key)
+    git(app, "remote", "add", "origin", "https://example.org/app.git")
+
+    with monkeypatch.context() as without:
+        without.setenv("PATH", str(tmp_path))
+        written(home, app)
+    assert identity(home, old.key) == known
+    git(app, "branch", "start")
+    git(app, "checkout", "-q", "--orphan", "other")
+    written(home, app)
+    git(app, "checkout", "-q", "start")
+    now = identity(home, written(home, app).key)
+
+    assert known is not None and now is not None
+    assert (now.remote, now.root_commit) == ("https://example.org/app.git", known.root_commit)
+
+
 def test_what_comes_to_the_place_of_a_moved_project_is_another(home: Home, tmp_path: Path) -> None:
     """It has a key of its own, which stays when it is gone; the moved one keeps its own too."""
     app, new = tmp_path / "app", tmp_path / "new"
@@ -303,7 +357,7 @@ def test_a_directory_among_notes_that_say_no_project_is_what_their_key_says(
 NAMES = ("a", "b", "c")
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("write", "rename", "delete", "make", "plain")),
+        st.sampled_from(("write", "rename", "delete", "make", "plain", "change")),
         *[st.sampled_from(NAMES)] * 2,
     ),
     max_size=8,
@@ -339,6 +393,9 @@ def _take(step: str, place: Path, other: Path) -> Path:
         if step == "make":
             git(place, "init", "-q")
             git(place, "commit", "-q", "--allow-empty", "-m", uuid.uuid4().hex)
+    elif step == "change" and (place / ".git").exists():
+        git(place, "config", "remote.origin.url", uuid.uuid4().hex)
+        git(place, "commit", "-q", "--allow-empty", "--amend", "-m", uuid.uuid4().hex)
     elif step == "rename" and place.exists() and not other.exists():
         place.rename(other)
         return other

@@ -170,7 +170,7 @@ def test_hostile_git_files_are_no_repository(home: Home, tmp_path: Path) -> None
 
 
 def test_a_project_is_recorded_once_and_without_credentials(home: Home, tmp_path: Path) -> None:
-    """Path, common dir, remote and root commit; what is there is not written again."""
+    """Path, common dir, remote and root commit; nothing is written while it is the same."""
     repository = make_repository(tmp_path / "app")
     word = "hunter" + "2"
     git(repository, "remote", "add", "origin", f"https://ada:{word}@example.org/app.git")
@@ -183,8 +183,9 @@ def test_a_project_is_recorded_once_and_without_credentials(home: Home, tmp_path
     assert (made.path, made.git_common_dir) == (str(repository), str(repository / ".git"))
     assert made.remote == "https://example.org/app.git"
     assert len(made.root_commit) == 40
-    git(repository, "remote", "remove", "origin")
+    written = (home.projects / project.key / "project.json").stat()
     assert record(home, project) == made == identity(home, project.key)
+    assert (home.projects / project.key / "project.json").stat().st_ino == written.st_ino
     assert identities(home) == [made]
 
 
