@@ -45,7 +45,7 @@ def listening(path: Path, answer: bytes | None) -> Iterator[list[bytes]]:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
-        server.settimeout(15)
+        server.settimeout(60)
 
         def serve() -> None:
             connection, _ = server.accept()
@@ -94,7 +94,7 @@ def fire(root: Path, said: object = SAID, **environ: str) -> bytes:
         input=said if isinstance(said, bytes) else json.dumps(said).encode(),
         env={**os.environ, "MEMORYD_HOME": str(root), **environ},
         capture_output=True,
-        timeout=15,
+        timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout

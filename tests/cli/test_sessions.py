@@ -216,7 +216,7 @@ def on_a_terminal(world: World, typed: bytes, *words: str) -> tuple[int, str]:
         os.write(main, typed)
         assert process.stdout is not None
         said = process.stdout.read().decode()
-        code = process.wait(timeout=30)
+        code = process.wait(timeout=60)
     os.close(side)
     os.close(main)
     return code, said

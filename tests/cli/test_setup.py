@@ -157,7 +157,7 @@ def test_a_person_is_asked_step_by_step(person: Path) -> None:
         os.write(main, b"y\nn\ny\n")
         assert process.stdout is not None
         said = process.stdout.read().decode()
-        assert process.wait(timeout=15) == 0, said
+        assert process.wait(timeout=60) == 0, said
     os.close(side)
     os.close(main)
 
@@ -224,7 +224,7 @@ def test_a_person_who_says_yes_starts_it(person: Path) -> None:
         os.write(main, b"y\ny\n")
         assert process.stdout is not None
         said = process.stdout.read().decode()
-        assert process.wait(timeout=15) == 0, said
+        assert process.wait(timeout=60) == 0, said
     os.close(side)
     os.close(main)
 

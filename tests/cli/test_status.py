@@ -31,7 +31,7 @@ from memoryd.memory.config import Config
 from memoryd.memory.home import Home
 from memoryd.sessions.history import History
 
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 60.0
 
 
 def status_of(home: Home, *words: str) -> Any:

@@ -64,7 +64,7 @@ def test_a_daemon_killed_at_this_point_is_made_good_by_the_next(
 
     with world.daemon(victim(world, "-", "-", "run")) as daemon:
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         assert daemon.stop() == 0
 
     assert_all_is_told(world)
@@ -191,7 +191,7 @@ def test_other_sessions_are_worked_after_one_that_kills_its_worker(world: World)
     world.envelope(world.claude("We use pnpm for packages, not npm.", session="s-2"), "s-2")
     with world.daemon((*MEMORYD, "run")):
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
 
     assert {job.session: job.status for job in world.jobs()} == {
         "s-1": "completed",

@@ -13,7 +13,7 @@ from memoryd.memory.home import Home
 from memoryd.memory.store import Store
 from memoryd.memory.testing import FakeClock
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 _MARK = "zz-mark"
 
 

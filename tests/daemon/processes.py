@@ -36,7 +36,7 @@ MEMORYD = [sys.executable, "-m", "memoryd.cli.main"]
 RUN = ("memoryd", "run")
 HOOK = Path(sys.executable).with_name("memoryd-hook")
 #: Far longer than anything here takes, and shorter than the limit of a test.
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 60.0
 
 TABS = "Please remember that I prefer tabs over spaces."
 PNPM = "We use pnpm for packages, not npm."

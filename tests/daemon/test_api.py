@@ -116,7 +116,7 @@ def path(folder: Path, daemon: Daemon) -> Iterator[Path]:
 
 def ask(path: Path, method: str, target: str, body: bytes = b"") -> tuple[int, dict[str, Any]]:
     """One request on a connection of its own."""
-    connection = _Connection(path, 5.0)
+    connection = _Connection(path, 60.0)
     try:
         connection.request(method, target, body)
         answer = connection.getresponse()
@@ -162,7 +162,7 @@ def test_a_prompt_without_a_length_or_too_long_is_refused(path: Path, daemon: Da
     """Nothing of it is read."""
     for length in (b"", b"Content-Length: -1\r\n", b"Content-Length: 4194305\r\n"):
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(15)
+            client.settimeout(60)
             client.connect(str(path))
             client.sendall(b"POST /v1/prompt?agent=codex HTTP/1.0\r\n" + length + b"\r\n")
             assert b" 400 " in client.recv(4096)
@@ -175,7 +175,7 @@ def test_who_waits_is_answered_when_it_has_come_to_rest(path: Path, daemon: Daem
     answers: list[bool | None] = []
     waiter = threading.Thread(target=lambda: answers.append(Client(path).wait("5f3a9c21", 30)))
     waiter.start()
-    assert daemon.waiting.wait(5)
+    assert daemon.waiting.wait(60)
 
     daemon.at_rest = True
     daemon.endings.rang()
@@ -193,7 +193,7 @@ def test_who_listens_hears_of_an_event_at_once_and_goes_on_from_it(
     heard: list[Any] = []
     listener = threading.Thread(target=lambda: heard.append(Client(path).events(0, 30)))
     listener.start()
-    assert daemon.waiting.wait(5)
+    assert daemon.waiting.wait(60)
 
     daemon.told.append({"id": 7, "kind": "memory.saved"})
     daemon.endings.rang()
@@ -210,7 +210,7 @@ def test_who_watches_is_told_that_something_changed_and_goes_on_from_there(
     heard: list[int | None] = []
     watcher = threading.Thread(target=lambda: heard.append(Client(path).changes(0, 30)))
     watcher.start()
-    assert daemon.waiting.wait(5)
+    assert daemon.waiting.wait(60)
 
     daemon.endings.rang()
     watcher.join()
@@ -222,7 +222,7 @@ def test_who_watches_is_told_that_something_changed_and_goes_on_from_there(
 
 def test_metrics_are_text_for_prometheus(path: Path) -> None:
     """With the type of its format, and not JSON."""
-    connection = _Connection(path, 5.0)
+    connection = _Connection(path, 60.0)
     connection.request("GET", "/v1/metrics")
     answer = connection.getresponse()
 
@@ -283,16 +283,16 @@ def test_a_fault_of_the_daemons_is_said_with_its_hint(path: Path, daemon: Daemon
 def test_what_is_no_http_is_refused(path: Path) -> None:
     """Other methods, a request without end, and bytes that are no request."""
     with socket.socket(socket.AF_UNIX) as raw:
-        raw.settimeout(5)
+        raw.settimeout(60)
         raw.connect(str(path))
         raw.sendall(b"\x00\xff\x16\x03\x01\r\n\r\n")
         assert b"400" in raw.recv(4096)
     with socket.socket(socket.AF_UNIX) as raw:
-        raw.settimeout(5)
+        raw.settimeout(60)
         raw.connect(str(path))
         raw.sendall(b"GET /" + b"a" * 70_000)
         assert b"414" in raw.recv(4096)
-    connection = _Connection(path, 5.0)
+    connection = _Connection(path, 60.0)
     connection.request("DELETE", "/v1/status")
     assert connection.getresponse().status == 501
     connection.close()
@@ -323,13 +323,13 @@ def test_a_client_that_hangs_up_does_no_harm(
     with socket.socket(socket.AF_UNIX) as raw:
         raw.connect(str(path))
         raw.sendall(b"GET /v1/wait?seconds=60 HTTP/1.1\r\n\r\n")
-        assert daemon.waiting.wait(5)
+        assert daemon.waiting.wait(60)
 
     assert Client(path).status() is not None
     daemon.at_rest = True
     daemon.endings.rang()
     for _ in range(2):
-        assert daemon.done.acquire(timeout=5)
+        assert daemon.done.acquire(timeout=60)
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -36,7 +36,7 @@ def test_what_comes_after_a_look_is_told_once(place: Workplace) -> None:
 
     found.begin()
 
-    assert looked.wait(10)
+    assert looked.wait(60)
     found.stop()
     assert set(place.ledger.archive.known("claude-code")) == {"s1"}
 
@@ -56,7 +56,7 @@ def test_a_stop_ends_a_look_and_no_other_begins(
     found = Discovering(lambda: place, lambda: told.append(1))
     found.begin()
     found.begin()
-    assert begun.wait(10)
+    assert begun.wait(60)
     assert [each.name for each in threading.enumerate()].count("discovery") == 1
 
     found.stop()
@@ -79,12 +79,12 @@ def test_a_look_that_fails_is_tried_again_by_the_next(
     found = Discovering(lambda: place, looked.set)
     found.begin()
     assert found._thread is not None
-    found._thread.join(10)
+    found._thread.join(60)
 
     monkeypatch.setattr(discovering, "discover", real)
     found.begin()
 
-    assert looked.wait(10)
+    assert looked.wait(60)
     found.stop()
 
 

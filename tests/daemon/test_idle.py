@@ -31,7 +31,7 @@ def test_an_idle_daemon_does_not_poll(world: World) -> None:
     world.envelope(world.claude(TABS))
     with world.daemon(WATCHDOG_USEC="2000000") as daemon:
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         next_feed(daemon)
         next_feed(daemon)
         before = switches(daemon)
@@ -50,13 +50,13 @@ def test_an_envelope_is_its_own_ring(world: World) -> None:
         gate.wait_until_asked()
         gate.answer()
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         before = world.client.status()
 
         world.envelope(world.claude(PNPM, session="s-2"), "s-2")
         gate.wait_until_asked()
         gate.answer()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
 
         after = world.client.status()
         assert daemon.stop() == 0

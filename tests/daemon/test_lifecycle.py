@@ -59,7 +59,7 @@ def test_a_killed_daemon_is_followed_by_the_next(world: World) -> None:
 
     with world.daemon() as following:
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         assert following.stop() == 0
 
     assert world.job().outcome_code == "notes.written"
@@ -78,7 +78,7 @@ def test_the_daemon_is_ready_however_many_projects_there_are(world: World) -> No
         assert "READY=1" in daemon.said
         world.envelope(world.claude(TABS))
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         assert daemon.stop() == 0
 
     assert world.job().outcome_code == "notes.written"
@@ -172,7 +172,7 @@ def test_sighup_reads_the_configuration_again(world: World) -> None:
 
         world.envelope(world.claude(TABS))
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         refused = world.job().outcome_code
 
         world.configure("[memory]\nauto_extrakt = true\n")
@@ -236,7 +236,7 @@ def test_an_attempt_that_nothing_can_end_ends_the_daemon(world: World) -> None:
 
     world.configure("")
     with world.daemon() as following:
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         assert following.stop() == 0
     job = world.job()
     assert (job.status, job.failures, job.crashes) == ("completed", 1, 1)
@@ -269,7 +269,7 @@ def test_a_ledger_that_cannot_be_used_is_said_once_a_while(world: World) -> None
     with world.daemon((sys.executable, "-c", damaged)) as daemon:
         world.envelope(world.claude(TABS))
         assert world.client.ring()
-        assert world.client.wait(None, 10.0)
+        assert world.client.wait(None, 60.0)
         assert daemon.stop() == 0
 
     said = [event for event in daemon.events() if event["event"] == "work.interrupted"]

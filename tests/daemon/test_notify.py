@@ -16,7 +16,7 @@ from memoryd.daemon.notify import Notifier
 def _listen(address: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     listener.bind(address)
-    listener.settimeout(5)
+    listener.settimeout(60)
     return listener
 
 

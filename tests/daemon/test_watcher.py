@@ -19,7 +19,7 @@ from memoryd.daemon import watcher as module
 from memoryd.daemon.watcher import Watcher
 from memoryd.memory.home import Home
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 @dataclass

@@ -177,7 +177,7 @@ def test_a_worker_that_stood_still_and_one_that_took_over_mine_nothing_twice(
             assert past.ledger.records.counts() == {"completed": 3}
 
             child.send_signal(signal.SIGCONT)
-            _, errors = child.communicate(timeout=15)
+            _, errors = child.communicate(timeout=60)
             assert child.returncode == 0, errors.decode()[-2000:]
         finally:
             child.kill()

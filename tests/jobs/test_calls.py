@@ -344,7 +344,7 @@ def test_no_more_calls_at_once_than_configured(tmp_path: Path, clock: FakeClock)
             inside += 1
             most = max(most, inside)
         entered.release()
-        assert leave.acquire(timeout=10)
+        assert leave.acquire(timeout=60)
         with guard:
             inside -= 1
         return NOTHING
@@ -362,10 +362,10 @@ def test_no_more_calls_at_once_than_configured(tmp_path: Path, clock: FakeClock)
     for thread in threads:
         thread.start()
     for _ in range(3):
-        assert entered.acquire(timeout=10)
+        assert entered.acquire(timeout=60)
         leave.release()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
 
     assert most == 1
     assert len(world.model.requests) == 3

@@ -165,12 +165,12 @@ def test_a_write_waits_for_another_writer(ledger: Ledger, tmp_path: Path, clock:
         other = open_ledger(tmp_path, clock)
         with other.db.writing():
             entered.set()
-            assert leave.wait(10)
+            assert leave.wait(60)
         other.close()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     threading.Timer(0.2, leave.set).start()
 
     job = enqueue(ledger)

@@ -11,7 +11,7 @@ import pytest
 
 from memoryd.jobs.doorbell import Doorbell
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @pytest.fixture(autouse=True)

@@ -305,7 +305,7 @@ def test_two_intakes_at_once_make_one_job_an_envelope(world: World) -> None:
     made: list[Taken] = []
 
     def look() -> None:
-        together.wait(10)
+        together.wait(60)
         made.append(take_in_envelopes(world.place))
         world.place.close()
 
@@ -313,7 +313,7 @@ def test_two_intakes_at_once_make_one_job_an_envelope(world: World) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
 
     assert len(made) == 2
     assert sum(taken.created for taken in made) == 12

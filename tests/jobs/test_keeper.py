@@ -180,7 +180,7 @@ def test_the_thread_beats_until_it_is_stopped(ledger: Ledger, clock: FakeClock) 
     keeper.stop()
     keeper.start()
     for _ in range(3):
-        assert beats.acquire(timeout=10)
+        assert beats.acquire(timeout=60)
     keeper.stop()
     keeper.stop()
 

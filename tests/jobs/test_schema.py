@@ -115,7 +115,7 @@ def test_processes_that_open_a_new_ledger_at_once_all_succeed(tmp_path: Path) ->
         assert child.stdin is not None
         child.stdin.write(b"x")
         child.stdin.flush()
-    answers = [child.communicate(timeout=15)[1].decode() for child in children]
+    answers = [child.communicate(timeout=60)[1].decode() for child in children]
 
     assert answers == [""] * 6
     assert version(tmp_path / "memoryd.sqlite") == len(schema.MIGRATIONS)

@@ -289,11 +289,11 @@ def test_two_workers_never_work_one_session_at_once(
 
     def handler(job: Job, place: Workplace, keeper: LeaseKeeper) -> None:
         if job.kind == "finalize":
-            both.wait(10)  # the two sessions do run beside each other
+            both.wait(60)  # the two sessions do run beside each other
         rows = place.ledger.db.rows("select session from job where status = 'running'")
         seen.append((job.session, [str(row[0]) for row in rows]))
         if job.kind == "finalize":
-            both.wait(10)
+            both.wait(60)
         place.ledger.complete(job, "test.done")
 
     for kind in ("finalize", "extract"):
@@ -310,7 +310,7 @@ def test_two_workers_never_work_one_session_at_once(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
 
     assert sorted(session for session, _ in seen) == ["s1", "s1", "s2"]
     assert [running.count("s1") for session, running in seen if session == "s1"] == [1, 1]

@@ -36,7 +36,7 @@ class Talk:
 
     def silent(self) -> None:
         """Say nothing until the test is over."""
-        self.over.wait(20)
+        self.over.wait(60)
 
 
 #: What a server does with one connection; it is closed afterwards.
@@ -64,7 +64,7 @@ class Wire:
         with suppress(OSError):  # wakes the accept
             socket.create_connection(("127.0.0.1", self.port)).close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
         self._socket.close()
 
     def _accept(self) -> None:

@@ -56,7 +56,7 @@ def _stat(pid: int) -> str:
 
 
 def _wait_gone(pid: int) -> bool:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         if _gone(pid):
             return True

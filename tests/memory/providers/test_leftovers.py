@@ -148,7 +148,7 @@ def test_a_number_that_was_given_away_again_is_not_the_caller(place: Path) -> No
     ours = leftovers.new_mark(place)
     with marked(Mark(ours.place, ours.caller, "1", 7)) as program:
         assert end_calls_of_the_dead(place) == 1
-        assert program.wait(10) == -9
+        assert program.wait(60) == -9
 
 
 def test_without_proc_the_marks_are_read_from_ps(
@@ -176,5 +176,5 @@ def test_without_proc_the_marks_are_read_from_ps(
 
         leftovers.end_call(dead)
 
-        assert program.wait(10) == -9
+        assert program.wait(60) == -9
         assert other.poll() is None

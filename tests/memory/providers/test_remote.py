@@ -241,7 +241,7 @@ def test_a_server_that_drips_is_given_up(name: str) -> None:
     release = threading.Event()
 
     def hang(body: dict[str, Any]) -> _Answer:
-        release.wait(10)
+        release.wait(60)
         return 200, {}, b"{}"
 
     server = _Server(hang)

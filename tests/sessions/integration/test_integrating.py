@@ -408,7 +408,7 @@ def test_the_command_that_was_put_in_really_leaves_an_envelope(
             input=json.dumps(said).encode(),
             env={"HOME": os.environ["HOME"], "MEMORYD_HOME": str(home.root), "PATH": "/nothing"},
             capture_output=True,
-            timeout=15,
+            timeout=60,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
