@@ -12,7 +12,7 @@ from memoryd.jobs.looking import CheckAll, Look
 from memoryd.jobs.projects import found_again
 from memoryd.memory import health
 from memoryd.memory.health import Finding, found_by
-from memoryd.memory.identities import is_known
+from memoryd.memory.identities import is_known, last_place
 from memoryd.memory.projects import Resolver
 from memoryd.memory.store import Store
 
@@ -24,7 +24,8 @@ def moved_projects(look: Look) -> Iterator[Finding]:
         there = resolver.resolve(place)
         if there.key == known.key:  # the next session there says so by itself
             continue
-        what = f"the project {known.key} is gone from {known.path}; {place} is the same repository"
+        gone = f"is gone from {last_place(known)}"
+        what = f"the project {known.key} {gone}; {place} is the same repository"
         todo = f"`memoryd project mv {known.key} {shlex.quote(place)}` if it moved there"
         if is_known(look.home, there.key):
             todo = f"`memoryd project merge {known.key} {there.key}` if they are one"

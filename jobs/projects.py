@@ -24,6 +24,7 @@ from memoryd.memory.identities import (
     identities,
     identity,
     is_known,
+    last_place,
     move,
     record,
 )
@@ -175,7 +176,7 @@ def found_again(home: Home) -> Iterator[tuple[Identity, str]]:
     if not left:
         return
     beside = {Path(known.path).parent for known in every if known.path.startswith("/")}
-    beside |= {Path(known.path).parent.parent for known in left}
+    beside |= {out for known in left for out in list(Path(last_place(known)).parents)[:2]}
     for place in list(_repositories(beside))[:_LOOKED_AT]:
         made = identify(Project("", str(place)))
         for known in fitting(made, left):

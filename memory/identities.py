@@ -29,7 +29,7 @@ _MERGES = 20
 
 @dataclass(frozen=True)
 class Identity:
-    """``project.json``. Empty where unknown."""
+    """``project.json``. Empty where unknown: ``path`` too, once another moved to where it was."""
 
     key: str
     path: str
@@ -94,6 +94,7 @@ def record(home: Home, project: Project) -> Identity:
     if known is None:
         known = identify(project)
         if not os.path.lexists(identity_file(home, project.key)):
+            _make_room(home, project.key, as_text(project.path), displacing=False)
             _write(home, known)
     elif known.path != as_text(project.path) and kind_of(Path(project.path)) == "folder":
         move(home, project.key, project.path)
@@ -138,17 +139,42 @@ def move(home: Home, key: str, path: str) -> Project:
     """Say that the project ``key`` is at ``path`` now; ``StoreError`` where none is recorded."""
     known = _recorded(home, key)
     made = identify(Project(key, path))
-    former = tuple(dict.fromkeys((*known.former_paths, known.path)))
+    taken = {as_text(path), *_make_room(home, key, as_text(path))}
     _write(
         home,
         replace(
             made,
-            former_paths=tuple(old for old in former if old != as_text(path)),
+            former_paths=tuple(old for old in _places_of(known) if old not in taken),
             worktrees=known.worktrees,
             merged_into=known.merged_into,
         ),
     )
     return Project(key, path)
+
+
+def _make_room(home: Home, key: str, path: str, *, displacing: bool = True) -> list[str]:
+    """Have no project but ``key`` be at ``path``, or have been: who asks for it once it is gone
+    means the last. Where the others are comes back."""
+    others = [other for other in identities(home) if other.key != key]
+    for other in others:
+        if other.path == path and displacing:  # nobody knows where it is now
+            former = _places_of(other)
+            left = replace(other, path="", git_common_dir="", seen="", former_paths=former)
+            _write(home, left)
+        elif other.path and path in other.former_paths:
+            former = tuple(old for old in other.former_paths if old != path)
+            _write(home, replace(other, former_paths=former))
+    return [other.path for other in others if other.path]
+
+
+def _places_of(known: Identity) -> tuple[str, ...]:
+    """Where it was and is, the last place last."""
+    return tuple(old for old in dict.fromkeys((*known.former_paths, known.path)) if old)
+
+
+def last_place(known: Identity) -> str:
+    """Where it is, or where it was when anybody knew; empty where nobody ever did."""
+    return known.path or "".join(known.former_paths[-1:])
 
 
 def merge_identity(home: Home, key: str, into: str) -> None:
@@ -172,7 +198,7 @@ def is_gone(path: str) -> bool:
 
 def has_left(known: Identity) -> bool:
     """Whether a repository is gone from its place, with its git directory, on this machine."""
-    if not known.path.startswith("/") or not is_gone(known.path):
+    if known.path and (not known.path.startswith("/") or not is_gone(known.path)):
         return False
     # A worktree or submodule that was removed did not move while its repository is there.
     return not known.git_common_dir or is_gone(known.git_common_dir)

@@ -15,6 +15,8 @@ for every message. ``project.json`` says what a key cannot (``memory/identities.
 |                                         | the same root commit and remote, else to itself       |
 | is new where a project once was that    | itself, under a key of its own                        |
 | lives elsewhere now                     |                                                       |
+| is where another repository was that is | the one recorded that is gone from its place and has  |
+| gone                                    | the same root commit and remote, else to the other    |
 | was merged into another                 | the other                                             |
 | is inside a project's folder in the     | that project                                          |
 | home, among its notes                   |                                                       |
@@ -50,6 +52,7 @@ from memoryd.memory.identities import (
     remember_worktrees,
 )
 from memoryd.memory.project_keys import NOWHERE, Project, keys_at, path_of, project_key
+from memoryd.memory.repositories import is_as_seen
 from memoryd.memory.spelling import as_on_disk, from_windows
 from memoryd.memory.work_trees import enclosing, kind_of, trees_of
 
@@ -183,12 +186,12 @@ class Resolver:
         """The project whose folder ``path`` is, or was."""
         first = identity(self._home, project_key(path))
         if first is not None and first.path == as_text(path):
-            return self._answer(first, path)
+            return self._answer(self._now_at(first, path), path)
         gone = is_gone(path) or not path.startswith("/")
         places = self._found_places()
         known = places.now.get(as_text(path)) or (places.then.get(as_text(path)) if gone else None)
         if known is not None:
-            return self._answer(known, path)
+            return self._answer(self._now_at(known, path), path)
         keys = keys_at(path)
         while (known := identity(self._home, key := next(keys))) is not None:
             if gone or self._is_back(known, path):
@@ -205,14 +208,27 @@ class Resolver:
         """A repository nobody knows may be one that moved here."""
         if gone or is_known(self._home, project.key):
             return project
-        git = Path(project.path) / ".git"
-        left = [known for known in self._found_places().every if known.root_commit]
-        if kind_of(git) is None or not any(map(has_left, left)):
-            return project
-        found = fitting(identify(project), left)
-        if len(found) != 1 or not has_left(found[0]):
-            return project
-        return self._answer(found[0], project.path)
+        found = self._moved_to(project)
+        return self._answer(found, project.path) if found is not None else project
+
+    def _now_at(self, known: Identity, path: str) -> Identity:
+        """``known``, which was last at ``path``, or the one that moved there since it is gone."""
+        place = Path(path)
+        if not known.root_commit or is_as_seen(place, known.git_common_dir, known.seen):
+            return known
+        return self._moved_to(Project(known.key, path), besides=known.root_commit) or known
+
+    def _moved_to(self, project: Project, besides: str = "") -> Identity | None:
+        """The one project gone from its place that is the repository at the path of ``project``,
+        unless that has the root commit ``besides``."""
+        if kind_of(Path(project.path) / ".git") is None:
+            return None
+        every = [known for known in self._found_places().every if known.root_commit]
+        if not any(map(has_left, every)):
+            return None
+        made = identify(project)
+        found = fitting(made, every) if made.root_commit != besides else []
+        return found[0] if len(found) == 1 and has_left(found[0]) else None
 
     def _is_back(self, known: Identity, path: str) -> bool:
         """Whether what is at ``path`` is the project that once was there and is nowhere else."""
@@ -232,9 +248,9 @@ class _Places:
 
     def __init__(self, every: list[Identity]) -> None:
         self.every = every
-        self.now = {known.path: known for known in every}
+        self.now = {known.path: known for known in every if known.path}
         self.then: dict[str, Identity] = {}
-        for known in every:
+        for known in sorted(every, key=lambda each: not each.path):  # who is elsewhere, before
             for path in known.former_paths:
                 self.then.setdefault(path, known)
 

@@ -75,6 +75,12 @@ def as_seen(place: Path, git_common_dir: str) -> str:
     return " ".join(each or "-" for each in found)
 
 
+def is_as_seen(place: Path, git_common_dir: str, seen: str) -> bool:
+    """Whether what is at ``place`` is surely the repository it was when ``as_seen`` said ``seen``,
+    whatever was committed in it since."""
+    return as_seen(place, git_common_dir).split()[:2] == seen.split()[:2]
+
+
 def _stamp(path: Path) -> str:
     """Which file it is and when it was written; of a folder, in which much is written, only which
     it is."""
