@@ -80,7 +80,8 @@ def show(name: str, home: Home, as_json: bool) -> None:
         known = projects.known(found.key, projects.history.project_use())
         types = projects.counts(found.key)
     said = identity(home, found.key) or Identity(found.key, found.path)
-    more = {key: value for key, value in asdict(said).items() if key not in asdict(known)}
+    told = {**asdict(known), "seen": None}  # how the repository looked to git says nothing
+    more = {key: value for key, value in asdict(said).items() if key not in told}
     notes = ", ".join(f"{count} {type_}" for type_, count in types.items()) or "none"
     lines = [
         known.key,

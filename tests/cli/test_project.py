@@ -128,6 +128,7 @@ def test_a_project_is_shown_by_key_and_by_directory(home: Home, tmp_path: Path) 
 
     assert shown == as_json(home, "project", "show", str(tmp_path / "one"))
     assert (shown["by_type"], shown["former_paths"], shown["remote"]) == ({"user": 1}, [], "")
+    assert "seen" not in shown
     assert "notes: 1 user" in run(home, "project", "show", key)
 
 
