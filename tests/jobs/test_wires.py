@@ -25,7 +25,7 @@ from memoryd.memory.testing import FakeClock
 DAY = 86_400
 SAID = "Always run the linter before you commit."
 _BOTH = pytest.mark.parametrize("name", ["openai", "anthropic"])
-_PATIENT = 15.0
+_PATIENT = 60.0
 _HURRIED = 0.25
 
 

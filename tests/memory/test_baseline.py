@@ -344,7 +344,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     script = f"!echo $$ > {tmp_path}/pid; sleep 1000 & wait"
 
     with pytest.raises(BaselineError, match="killed after"):
-        Git(tmp_path, limit_seconds=0.4).run("-c", f"alias.hang={script}", "hang")
+        Git(tmp_path, limit_seconds=1).run("-c", f"alias.hang={script}", "hang")
 
     pid = (tmp_path / "pid").read_text().strip()
     state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True)

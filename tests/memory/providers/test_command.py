@@ -20,7 +20,7 @@ from memoryd.memory.providers.registry import make
 
 def _ask(
     *command: str,
-    seconds: float = 10,
+    seconds: float = 60,
     prompt: str = "the prompt",
     place: Path | None = None,
     tokens: int = 100,
@@ -177,15 +177,10 @@ def test_endless_output_is_cut_off() -> None:
 def test_at_the_limit_the_whole_group_is_killed(tmp_path: Path) -> None:
     """The program and its grandchild are gone when the limit is said."""
     mark = tmp_path / "pids"
-    code = (
-        "import os, subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
-        f"open({str(mark)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
-        "child.wait()\n"
-    )
+    script = f"sleep 1000 & echo $$ $! > {mark}; wait"
 
     with pytest.raises(ProviderUnavailable, match="within"):
-        _ask(*_python(code), seconds=1.5)
+        _ask("/bin/sh", "-c", script, seconds=1.5)
 
     assert all(_wait_gone(int(pid)) for pid in mark.read_text().split())
 
@@ -201,10 +196,10 @@ def test_children_left_behind_do_not_hold_the_answer(tmp_path: Path) -> None:
     )
     began = time.monotonic()
 
-    reply = _ask(*_python(code), seconds=15)
+    reply = _ask(*_python(code), seconds=60)
 
     assert reply.text.strip() == "{}"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert _wait_gone(int(mark.read_text()))
 
 

@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
             end_call(mark)
 
 
-def ask(place: Path, script: str, seconds: float = 10) -> Reply:
+def ask(place: Path, script: str, seconds: float = 60) -> Reply:
     """Have a shell with ``script`` answer. It may write process numbers to ``$PIDS``."""
     settings = ProviderSettings(name="command", command=("sh", "-c", script))
     environ = dict(os.environ) | {"PIDS": str(place.parent / "pids")}
@@ -61,14 +61,14 @@ _TWICE_REMOVED = "setsid sh -c 'setsid sleep 60 & echo $! >> $PIDS' & wait $!; "
 @pytest.mark.parametrize(
     ("script", "seconds", "end"),
     [
-        (f"{_GRANDCHILD}; echo '{{}}'", 10, "{}"),
-        (f"{_OF_ITS_OWN_SESSION} echo '{{}}'", 10, "{}"),
-        (f"{_TWICE_REMOVED} echo '{{}}'", 10, "{}"),
-        (f"exec 0<&-; {_TWICE_REMOVED} exit 3", 10, ProviderUnavailable),
-        (f"{_TWICE_REMOVED} true", 10, BadAnswer),
+        (f"{_GRANDCHILD}; echo '{{}}'", 60, "{}"),
+        (f"{_OF_ITS_OWN_SESSION} echo '{{}}'", 60, "{}"),
+        (f"{_TWICE_REMOVED} echo '{{}}'", 60, "{}"),
+        (f"exec 0<&-; {_TWICE_REMOVED} exit 3", 60, ProviderUnavailable),
+        (f"{_TWICE_REMOVED} true", 60, BadAnswer),
         (f"trap '' TERM HUP INT; {_GRANDCHILD}; {_TWICE_REMOVED} wait", 0.6, ProviderUnavailable),
         (f"{_OF_ITS_OWN_SESSION} yes >&2", 0.6, ProviderUnavailable),
-        (f"{_OF_ITS_OWN_SESSION} yes", 10, BadAnswer),
+        (f"{_OF_ITS_OWN_SESSION} yes", 60, BadAnswer),
         ("while :; do setsid sleep 60 & sleep 0.002; done", 0.6, ProviderUnavailable),
     ],
     ids=["child", "setsid", "twice removed", "fails", "says nothing", "ignores signals",

@@ -31,7 +31,7 @@ from memoryd.memory.providers.registry import make
 from memoryd.memory.testing import FakeClock
 
 _KEY = "test-" + "key-1"
-_REQUEST = Request("the system", "the prompt", (), (), 77, 10)
+_REQUEST = Request("the system", "the prompt", (), (), 77, 60)
 
 #: (status, headers, body) for a request body, in the server's words.
 _Answer = tuple[int, dict[str, str], bytes]
