@@ -213,10 +213,16 @@ class Resolver:
 
     def _now_at(self, known: Identity, path: str) -> Identity:
         """``known``, which was last at ``path``, or the one that moved there since it is gone."""
-        place = Path(path)
-        if not known.root_commit or is_as_seen(place, known.git_common_dir, known.seen):
+        place, git_dir = Path(path), known.git_common_dir
+        if not path.startswith("/") or (git_dir and not known.root_commit):
             return known
-        return self._moved_to(Project(known.key, path), besides=known.root_commit) or known
+        if git_dir and is_as_seen(place, git_dir, known.seen):
+            return known
+        found = self._moved_to(Project(known.key, path), besides=known.root_commit)
+        # Where no repository was one may have been begun or cloned: only the very same has moved.
+        if found is None or not (git_dir or is_as_seen(place, "", found.seen)):
+            return known
+        return found
 
     def _moved_to(self, project: Project, besides: str = "") -> Identity | None:
         """The one project gone from its place that is the repository at the path of ``project``,

@@ -204,6 +204,26 @@ def test_a_repository_that_changed_is_known_as_it_was_last_written_to(
 AMENDED = {"root": ["--amend"], "first commit": []}
 
 
+@pytest.mark.parametrize("how", ["moved", "cloned"])
+def test_a_repository_where_a_directory_without_git_was(
+    how: str, home: Home, tmp_path: Path
+) -> None:
+    """One that moved there keeps its memory; a clone of one that is gone is the directory's."""
+    app, plain = make_repository(tmp_path / "app"), tmp_path / "plain"
+    plain.mkdir()
+    old, directory = written(home, app).key, written(home, plain).key
+    plain.rmdir()
+    if how == "moved":
+        app.rename(plain)
+    else:
+        git(tmp_path, "clone", "-q", str(app), str(plain))
+        git(plain, "remote", "remove", "origin")
+        shutil.rmtree(app)
+
+    assert key(home, plain) == (old if how == "moved" else directory)
+    assert written(home, plain).key == key(home, plain)
+
+
 @pytest.mark.parametrize("how", ["deleted", "moved"])
 def test_a_repository_that_moves_to_where_another_was_keeps_its_memory(
     how: str, home: Home, tmp_path: Path
@@ -406,10 +426,6 @@ def test_write_then_read_always_meet(steps: list[tuple[str, str, str]]) -> None:
         home.prepare()
         keys: dict[int, str] = {}  # by the inode of a repository that was written to
         for step, name, other in steps:
-            if step == "rename" and str(root / other) in {
-                each.path for each in identities(home) if not each.root_commit
-            }:
-                continue  # a place that no repository has left is still its project's
             place = _take(step, root / name, root / other)
             if place.exists():
                 wrote = written(home, place).key
