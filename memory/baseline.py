@@ -46,14 +46,20 @@ _EXCLUDE = b"/MEMORY.md\n/.graph/\n.*.tmp\n"
 _EXCLUDE_PROFILE = b"/external-memory/\n/memory-index.sqlite*\n*.bak.*\n.*.tmp\n"
 #: Over any ``.gitattributes``: bytes are compared, stored and shown as they are.
 _ATTRIBUTES = b"* -text -ident -filter !eol !working-tree-encoding diff\n"
-_SETTINGS = {
-    "core.bare": "false",
-    "core.fileMode": "false",
-    "core.autocrlf": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "log.showSignature": "false",
-}
+#: In place of what git says of these on making a repository; what it finds of the disk stands.
+_SETTINGS = b"""\
+[core]
+	bare = false
+	fileMode = false
+	autocrlf = false
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[log]
+	showSignature = false
+"""
+_OURS_TO_SET = re.compile(rb"(?mi)^\s*(?:bare|filemode)\s*=.*\n")
 
 
 @dataclass(frozen=True)
@@ -192,16 +198,15 @@ class Baseline:
         shutil.rmtree(fresh, ignore_errors=True)
         git = Git(final.parent, {"GIT_DIR": str(fresh)})
         git.ok("init", "--quiet", "--bare", "--template=", "--object-format=sha1", "-b", "main")
-        for key, value in _SETTINGS.items():
-            git.ok("config", key, value)
         (fresh / "info").mkdir(DIRECTORY_MODE, exist_ok=True)
         write_atomic(fresh / "info" / "attributes", _ATTRIBUTES)
         write_atomic(
             fresh / "info" / "exclude", _EXCLUDE_PROFILE if self.store.is_profile else _EXCLUDE
         )
         fresh.chmod(0o700)
-        for name in ("config", "HEAD"):
-            write_atomic(fresh / name, (fresh / name).read_bytes())
+        found = _OURS_TO_SET.sub(b"", (fresh / "config").read_bytes())
+        write_atomic(fresh / "config", found + _SETTINGS)
+        write_atomic(fresh / "HEAD", (fresh / "HEAD").read_bytes())
         fresh.rename(final)
         sync_directory(final.parent)
         seams.reach("baseline.made")

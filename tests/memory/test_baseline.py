@@ -45,6 +45,18 @@ def test_git_in_the_store_sees_a_clean_tree_after_a_commit(home: Home) -> None:
     assert (store.root / ".git").read_text().startswith("gitdir: ../")
 
 
+def test_each_setting_stands_once_and_a_person_may_change_it(home: Home) -> None:
+    """`git config` refuses to change what a file says twice."""
+    store = make_store(home, a="One")
+
+    said = git(store, "config", "--local", "--name-only", "--list").lower().splitlines()
+    git(store, "config", "core.fileMode", "true")
+
+    assert len(said) == len(set(said))
+    assert {"core.bare", "core.filemode", "core.autocrlf", "gc.auto"} <= set(said)
+    assert git(store, "config", "--bool", "core.bare") == "false"
+
+
 def test_a_commit_that_died_before_the_index_followed_is_made_good(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
