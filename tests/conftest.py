@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import in_memory
 import pytest
 import structlog
 
@@ -20,12 +22,25 @@ _OURS = (
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the tests' folders in memory, unless a person named a place for them."""
+    if config.option.basetemp is None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", in_memory.place())
+
+
 @pytest.fixture(autouse=True)
-def hermetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def hermetic(tmp_path: Path) -> Iterator[None]:
     """Point HOME at the test's own folder, drop our variables and keys, forbid the network.
 
-    Logging is as it begins: a command run in this process may have made it quiet.
+    Logging is as it begins: a command run in this process may have made it quiet. A test that
+    undoes its own patches undoes none of these.
     """
+    with pytest.MonkeyPatch.context() as patch:
+        _shut_in(tmp_path, patch)
+        yield
+
+
+def _shut_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     structlog.reset_defaults()
     log.forget()
     person = tmp_path / "person"

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import in_memory
 import pytest
 
 from memoryd.cli.demo_results import ShownNote, refuse_unsaid
@@ -28,7 +29,7 @@ MEMORYD = [sys.executable, "-m", "memoryd.cli.main"]
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A temporary folder with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="d", dir="/tmp") as made:
+    with tempfile.TemporaryDirectory(prefix="d", dir=in_memory.place()) as made:
         yield Path(made).resolve()
 
 

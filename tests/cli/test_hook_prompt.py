@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import in_memory
 import pytest
 
 from memoryd.cli import hook, hook_prompt
@@ -30,7 +31,7 @@ SAID = {
 @pytest.fixture
 def root() -> Iterator[Path]:
     """A home with a path short enough for a socket in it."""
-    with tempfile.TemporaryDirectory(prefix="h", dir="/tmp") as made:
+    with tempfile.TemporaryDirectory(prefix="h", dir=in_memory.place()) as made:
         yield Path(made)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import forking
+import in_memory
 
 from memoryd.daemon.client import Client
 from memoryd.jobs.job import Job
@@ -353,7 +354,7 @@ class Gate:
 @contextmanager
 def make_world() -> Iterator[World]:
     """A world in a folder with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as made:
+    with tempfile.TemporaryDirectory(prefix="m", dir=in_memory.place()) as made:
         root = Path(made).resolve()
         environ = dict(os.environ) | {
             "HOME": str(root / "person"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import in_memory
 import pytest
 
 from memoryd.daemon import api
@@ -92,7 +93,7 @@ def answers_of(daemon: Daemon, done: Callable[[], None] = lambda: None) -> Answe
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="a", dir="/tmp") as made:
+    with tempfile.TemporaryDirectory(prefix="a", dir=in_memory.place()) as made:
         yield Path(made)
 
 
