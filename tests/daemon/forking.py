@@ -9,6 +9,7 @@ the server, so nothing is shared. Tests of the start-up itself start the program
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -18,7 +19,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -32,6 +35,7 @@ _IMPORTED = (
     "memoryd.cli.memory",
     "memoryd.cli.enqueue",
     "memoryd.cli.run",
+    "memoryd.cli.sessions",
     "memoryd.daemon.client",
     "memoryd.daemon.once",
     "memoryd.daemon.lifecycle",
@@ -45,6 +49,7 @@ _IMPORTED = (
     "memoryd.memory.undo",
     "memoryd.memory.apply",
     "memoryd.memory.providers.rules",
+    "tomllib",
     "structlog",
     "peewee",
     "git",
@@ -166,6 +171,8 @@ def serve(connection: socket.socket) -> None:
     """Fork a command for each request until the other side is gone."""
     for module in _IMPORTED:
         __import__(module)
+    gc.collect()
+    gc.freeze()  # what is shared stays shared: no fork's collector writes to it
     while True:
         head, numbers, _, _ = socket.recv_fds(connection, 8, 4)
         if not head:
@@ -223,7 +230,28 @@ def _be_memoryd(asked: dict[str, object], streams: Sequence[int]) -> None:
         sys.exit()
     from memoryd.cli.main import main
 
-    main()  # and leave as Python does: whoever asked to be called at the exit is
+    try:
+        main()
+    except SystemExit as leaving:
+        if not {"run", "mcp"}.intersection(sys.argv[1:2]):
+            _leave(leaving.code)
+        raise  # what serves takes its interpreter down as Python does, with its threads
+
+
+def _leave(code: object) -> None:
+    """Leave as Python does, but for what takes longest: every object of the server taken apart.
+
+    Whoever asked to be called at the exit is, and threads are waited for. It returns where Python
+    has a word to say: a message in place of a code, an output that nobody reads.
+    """
+    if not isinstance(code, int | None):
+        return
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 0)
 
 
 if __name__ == "__main__":
