@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have the tests' folders in memory, unless a person named a place for them."""
     if config.option.basetemp is None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", in_memory.place())
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: neither the collector nor a fork need look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
