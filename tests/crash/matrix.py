@@ -7,6 +7,7 @@ one then is the next daemon.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import mmap
@@ -394,13 +395,21 @@ class Case:
 
 
 def warm() -> None:
-    """Load what a job needs before the first fork, so that no child has to."""
+    """Load what a job needs before the first fork, so that no child has to.
+
+    None of it is the collector's any more: a child's would write to all that is shared.
+    """
+    import ctypes  # noqa: F401
+
     import git  # noqa: F401
+    import peewee  # noqa: F401
 
     for package in (memoryd.memory, memoryd.sessions, memoryd.jobs):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     require_git()
+    gc.collect()
+    gc.freeze()
 
 
 def in_child(run: Callable[[], str | None]) -> str | None:
