@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import forking
 import pytest
+from processes import PATIENCE_SECONDS
 
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.home import Home
@@ -39,14 +40,11 @@ def store(tmp_path: Path) -> Store:
 
 def memoryd(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in the project's directory."""
-    return subprocess.run(
-        [sys.executable, "-m", "memoryd.cli.main", "--home", str(store.home.root), *arguments],
+    return forking.run(
+        ["--home", str(store.home.root), *arguments],
+        environ={**os.environ, "HOME": str(store.home.root.parent)},
         cwd=store.home.root.parent / "project",
-        env={**os.environ, "HOME": str(store.home.root.parent)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        seconds=PATIENCE_SECONDS,
     )
 
 

@@ -15,8 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import forking
 import in_memory
 import pytest
+from processes import PATIENCE_SECONDS
 
 from memoryd.cli.demo_results import ShownNote, refuse_unsaid
 from memoryd.cli.demo_stage import EXAMPLES, Staged, made_up_token
@@ -33,10 +35,10 @@ def folder() -> Iterator[Path]:
         yield Path(made).resolve()
 
 
-def start(folder: Path, *options: str) -> subprocess.Popen[str]:
-    """``memoryd demo OPTIONS`` with ``folder`` for temporary files."""
+def start(folder: Path) -> subprocess.Popen[str]:
+    """``memoryd demo`` with ``folder`` for temporary files."""
     return subprocess.Popen(
-        [*MEMORYD, "demo", *options],
+        [*MEMORYD, "demo"],
         env=os.environ | {"TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -45,10 +47,12 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def run(folder: Path, *options: str) -> tuple[int, str, str]:
-    """The exit code and both outputs of one demo."""
-    process = start(folder, *options)
-    out, err = process.communicate()
-    return process.returncode, out, err
+    """The exit code and both outputs of one demo, whose own process is forked."""
+    environ = os.environ | {"TMPDIR": str(folder)}
+    done = forking.run(
+        ["demo", *options], environ=environ, cwd=Path.cwd(), seconds=PATIENCE_SECONDS
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def played(folder: Path, *options: str) -> dict[str, Any]:
