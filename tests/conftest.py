@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ _OURS = (
     *("MEMORYD_", "CLAUDE", "CODEX", "COPILOT", "ESTACODA", "HERMES", "OPENAI", "ANTHROPIC"),
     *("GIT_", "XDG_", "NOTIFY_SOCKET"),
 )
+
+# Where nothing may be kept of what was compiled, each of hundreds of processes compiles it again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
