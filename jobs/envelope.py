@@ -120,6 +120,7 @@ def session_is_secret(session: str) -> bool:
     return UUID.fullmatch(session) is None and _has_secret(session)
 
 
+@lru_cache(maxsize=1024)
 def path_is_secret(path: str) -> bool:
     """Whether the scanner finds a secret in ``path``: rows and logs would hold it for good.
 

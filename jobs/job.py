@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from memoryd.memory.text import without_surrogates
@@ -164,6 +165,7 @@ def _is_keepable(text: str) -> bool:
     return text.isascii() or text == without_surrogates(text)
 
 
+@lru_cache(maxsize=1024)
 def check_code(code: str) -> str:
     """``code`` itself. Raises ``ValueError`` when it is not an operational code."""
     if not CODE.fullmatch(code):
