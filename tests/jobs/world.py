@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from memoryd.memory import seams
 from memoryd.memory.baseline import Baseline
 from memoryd.memory.clock import iso
 from memoryd.memory.config import Config
+from memoryd.memory.files import FILE_MODE
 from memoryd.memory.home import Home
 from memoryd.memory.projects import Resolver
 from memoryd.memory.providers.base import Provider, Request
@@ -122,6 +125,20 @@ class Transcript:
         )
 
 
+def _databases_of(home: Home) -> tuple[Path, Path]:
+    return home.ledger, home.session_history
+
+
+@cache
+def _new_databases() -> tuple[bytes, ...]:
+    """The ledger and the session history of a home in which nothing happened yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home(Path(folder) / "home")
+        place = open_workplace(home, Config(), FakeClock(), {}, provider=ScriptedModel())
+        place.close()
+        return tuple(path.read_bytes() for path in _databases_of(home))
+
+
 class World:
     """One home and everything around it. ``model`` answers; ``clock`` moves only when told."""
 
@@ -144,7 +161,16 @@ class World:
         self.config = config or Config()
         self.environ = {"HOME": str(folder / "person"), **(environ or {})}
         self.provider = provider or self.model
+        if not self.home.root.exists():
+            self._put_databases()
         self.restart()
+
+    def _put_databases(self) -> None:
+        """Both databases as they are made in a new home: making them is most of making a world."""
+        self.home.prepare()
+        for path, data in zip(_databases_of(self.home), _new_databases(), strict=True):
+            path.touch(FILE_MODE)
+            path.write_bytes(data)
 
     def restart(
         self, *, config: Config | None = None, environ: Mapping[str, str] | None = None
