@@ -6,6 +6,7 @@ import gc
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have the tests' folders in memory, unless a person named a place for them."""
     if config.option.basetemp is None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", in_memory.place())
+    tempfile.tempdir = in_memory.place()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow tests come first: at the end no worker waits for the long one of another."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_collection_finish() -> None:
