@@ -210,11 +210,16 @@ class Asking:
         return found
 
 
+@pytest.fixture(scope="module")
+def authorities() -> ssl.SSLContext:
+    """The certificates of the world."""
+    return ssl.create_default_context()
+
+
 @pytest.fixture
-def known_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+def known_authorities(monkeypatch: pytest.MonkeyPatch, authorities: ssl.SSLContext) -> None:
     """The certificates of the world are read once: that is most of what a call here costs."""
-    made = ssl.create_default_context()
-    monkeypatch.setattr(ssl, "create_default_context", lambda *what, **more: made)
+    monkeypatch.setattr(ssl, "create_default_context", lambda *what, **more: authorities)
 
 
 @pytest.mark.slow
@@ -324,6 +329,7 @@ def test_the_proxy_of_the_environment_is_asked(
     assert (through, gone, unusable, untrusted) == (DONE, away(), STOPPED, STOPPED)
 
 
+@pytest.mark.usefixtures("known_authorities")
 @_BOTH
 @pytest.mark.parametrize("told", [-1_000_000, 10**30, "many", None, 1e400])
 def test_a_server_cannot_talk_the_budget_away(
