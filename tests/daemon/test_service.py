@@ -8,6 +8,7 @@ import plistlib
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,12 +70,12 @@ def test_systemd_has_nothing_to_say_about_the_unit(
     unit = tmp_path / UNIT
     unit.write_text(render_systemd(make_installation(tmp_path, name)))
 
-    runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    done = subprocess.run(
-        ["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True
-    )
+    # Short: other units that it looks at have sockets there.
+    with tempfile.TemporaryDirectory() as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        done = subprocess.run(
+            ["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True
+        )
 
     assert (done.returncode, done.stderr) == (0, "")
 
