@@ -267,7 +267,7 @@ def test_a_job_that_reads_at_that_moment_keeps_nothing(
 
     def between(reached: str) -> None:
         if reached == "session.ingested":
-            monkeypatch.setattr(seams, "hook", None)
+            monkeypatch.setattr(seams, "hook", lambda point: None)
             said.user(f"{WORD} late")
             forgetter(world).forget(said.agent, said.session)
 

@@ -51,7 +51,7 @@ def runs(count: int) -> list[Said]:
 @pytest.mark.parametrize("name", ["MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"])
 def test_a_kill_switch_passes_the_words_over(finalize: Job, name: str, value: str) -> None:
     """Also where a person asked by hand."""
-    asked = replace(finalize, trigger="cli")
+    asked = finalize._replace(trigger="cli")
 
     for job in (finalize, asked):
         refusal = gates.switches(job, Config(), {name: value})
@@ -87,12 +87,12 @@ def test_settings_leave_the_words_waiting(
 ) -> None:
     """Each for its own occasion; a person's own request is never refused by a setting."""
     config = Config(curation=replace(CurationSettings(), **changes))  # type: ignore[arg-type]
-    job = replace(finalize, kind=kind, reason=reason)
+    job = finalize._replace(kind=kind, reason=reason)
 
     refusal = gates.switches(job, config, {})
 
     assert refusal == (None if code is None else Refusal(code))
-    assert gates.switches(replace(job, trigger="cli"), config, {}) is None
+    assert gates.switches(job._replace(trigger="cli"), config, {}) is None
 
 
 def test_an_extract_waits_for_its_interval(extract: Job) -> None:
@@ -158,12 +158,12 @@ def test_compaction_and_a_persons_request_do_not_wait(
     extract: Job, changes: dict[str, str]
 ) -> None:
     """The words would be gone, or somebody waits."""
-    assert gates.spoken(replace(extract, **changes), [Said("user", "Use tabs.")], 8) is None
+    assert gates.spoken(extract._replace(**changes), [Said("user", "Use tabs.")], 8) is None
 
 
 def test_a_persons_own_extract_leaves_its_row(extract: Job) -> None:
     """Who asked can look at it."""
-    asked = replace(extract, trigger="cli")
+    asked = extract._replace(trigger="cli")
 
     assert gates.spoken(asked, [Said("assistant", "Hm.")], 8) == Refusal("nothing.said")
 

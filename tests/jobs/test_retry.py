@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def test_a_retry_waits_at_most_an_hour_and_a_tenth(
     job: Job, failures: int, base: int, seed: int
 ) -> None:
     """``min(1 h, base * 4^(failures-1))``, 10 % either way, for any number of failures."""
-    failing = replace(job, failures=failures, max_failures=1000)
+    failing = job._replace(failures=failures, max_failures=1000)
 
     decision = retry.after_failure(failing, 0, random.Random(seed), base)
 
@@ -42,7 +41,7 @@ def test_a_job_is_given_up_with_its_last_failure_whatever_its_kind(
     job: Job, failures: int, most: int, crashes: int
 ) -> None:
     """A crash and a failure count the same."""
-    failing = replace(job, failures=failures, max_failures=most, crashes=min(crashes, failures))
+    failing = job._replace(failures=failures, max_failures=most, crashes=min(crashes, failures))
     expected = "failed" if failures + 1 >= most else "pending"
 
     assert retry.after_failure(failing, 0, random.Random(1)).status == expected
@@ -51,13 +50,13 @@ def test_a_job_is_given_up_with_its_last_failure_whatever_its_kind(
 
 def test_a_first_crash_is_retried_at_once_even_after_failures(job: Job) -> None:
     """A restart is no reason to keep the person waiting."""
-    assert retry.after_crash(replace(job, failures=2, crashes=0), 7).run_at == 7
+    assert retry.after_crash(job._replace(failures=2, crashes=0), 7).run_at == 7
 
 
 def test_later_crashes_back_off(job: Job) -> None:
     """Poison must not spin."""
     crashed = [
-        replace(job, failures=count, crashes=count, max_failures=99) for count in range(1, 7)
+        job._replace(failures=count, crashes=count, max_failures=99) for count in range(1, 7)
     ]
 
     waits = [retry.after_crash(each, 0).run_at // 1000 for each in crashed]
