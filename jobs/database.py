@@ -207,6 +207,16 @@ class Database:
         """Run one statement; how many rows it changed."""
         return int(self._execute(text, values).rowcount)
 
+    def alone(self, text: str, **values: object) -> list[tuple[Any, ...]]:
+        """All rows of one statement that changes something, as a transaction of its own.
+
+        Inside another one it is a part of that. Raises ``LedgerError`` as ``writing`` does.
+        """
+        connection = self._connected()
+        if not connection.in_transaction:
+            self._set_level(connection, durable=False)
+        return self.rows(text, **values)
+
     def to_the_end(self, text: str) -> None:
         """Run one statement that works a step at a time and has no rows; outside a transaction.
 

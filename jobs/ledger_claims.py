@@ -45,42 +45,35 @@ class Claims(Changes):
         text, asked = (sql.CLAIM_THIS, which) if which else (sql.CLAIM, {"room": room})
         # While one job follows another there is no need to ask first.
         if not which and getattr(self._mine, "took_one", False):
-            job, _ = self._take(owner, text, asked, over=False)
+            job = self._take(owner, text, asked)
             if job is not None:
                 return job
             self._mine.took_one = False
-        due, over = self.db.rows(sql.THIS_DUE if which else sql.ANY_DUE, **self._times(), **which)[
-            0
-        ]
+        look = sql.THIS_DUE if which else sql.ANY_DUE
+        due, over = self.db.rows(look, **self._times(), **which)[0]
         if not due and (which or not over):
             return None
-        job, expired = self._take(owner, text, asked, over=bool(over))
+        # Those whose leases ran out, and that nobody returned yet, hold the others back.
+        expired = self._rescue_batch()[0] if over else 0
+        job = self._take(owner, text, asked)
         while job is None and expired >= RESCUE_BATCH:
-            # Those whose leases ran out, and that nobody returned yet, hold the others back.
-            job, expired = self._take(owner, text, asked, over=True)
+            expired = self._rescue_batch()[0]
+            job = self._take(owner, text, asked)
         self._mine.took_one = job is not None
         return job
 
-    def _take(
-        self, owner: str, text: str, which: Mapping[str, object], *, over: bool
-    ) -> tuple[Job | None, int]:
-        """One claim, after a batch of rescues where leases are ``over``; how many of those."""
-        expired = 0
+    def _take(self, owner: str, text: str, which: Mapping[str, object]) -> Job | None:
+        """One claim: a statement, and a transaction of its own."""
+        times = self._times()
+        lease = times["now"] + self.lease_ms
         seams.before("job.claimed")
         try:
-            with self.db.writing():
-                # Read here, with the write lock held: a lease given while this process waited
-                # for the lock would look too far ahead on an earlier reading.
-                times = self._times()
-                if over:
-                    expired, _ = self._rescue(times)
-                lease = times["now"] + self.lease_ms
-                rows = self.db.rows(text, **times, **which, owner=owner, lease_expires_at=lease)
+            rows = self.db.alone(text, **times, **which, owner=owner, lease_expires_at=lease)
         except sqlite3.IntegrityError:
             # The unique index on running serial keys: another process was faster.
-            return None, 0
+            return None
         seams.reach("job.claimed")
-        return job_from_row(rows[0]) if rows else None, expired
+        return job_from_row(rows[0]) if rows else None
 
     def heartbeat(self, job: Job) -> bool:
         """Extend the lease of this attempt. False: it was lost."""
@@ -102,10 +95,7 @@ class Claims(Changes):
         which = {"all": int(everything), "batch": RESCUE_BATCH}
         rescued = 0
         while self.db.rows(sql.EXPIRED, **self._times(), **which):
-            seams.before("job.rescued")
-            with self.db.writing():
-                seen, returned = self._rescue(self._times(), everything=everything)
-            seams.reach("job.rescued")
+            seen, returned = self._rescue_batch(everything=everything)
             rescued += returned
             if seen < RESCUE_BATCH or not returned:
                 break
@@ -120,8 +110,17 @@ class Claims(Changes):
                 self.db.change(sql.WAIT_FOR_VERSION, now=now)
                 self.db.change(sql.KNOWN_KIND, now=now)
 
-    def _rescue(self, times: dict[str, int], *, everything: bool = False) -> tuple[int, int]:
-        """One batch: how many were found, and how many of them returned."""
+    def _rescue_batch(self, *, everything: bool = False) -> tuple[int, int]:
+        """One batch, a transaction: how many were found, and how many of them returned."""
+        seams.before("job.rescued")
+        with self.db.writing():
+            # The time is read with the write lock held: a lease given while this process waited
+            # for the lock would look too far ahead on an earlier reading.
+            found = self._rescue(self._times(), everything=everything)
+        seams.reach("job.rescued")
+        return found
+
+    def _rescue(self, times: dict[str, int], *, everything: bool) -> tuple[int, int]:
         which = {"all": int(everything), "batch": RESCUE_BATCH}
         rows = self.db.rows(sql.EXPIRED, **times, **which)
         if not rows:
