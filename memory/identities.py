@@ -18,7 +18,7 @@ from memoryd.memory.errors import StoreError
 from memoryd.memory.files import make_directory, read_or_none, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.project_keys import Project, path_of
-from memoryd.memory.repositories import as_seen, ask
+from memoryd.memory.repositories import as_seen, ask, is_same_folder
 from memoryd.memory.work_trees import kind_of
 
 #: Worktrees that are remembered, the newest: agents make a new one for every task.
@@ -197,11 +197,38 @@ def is_gone(path: str) -> bool:
 
 
 def has_left(known: Identity) -> bool:
-    """Whether a repository is gone from its place, with its git directory, on this machine."""
-    if known.path and (not known.path.startswith("/") or not is_gone(known.path)):
+    """Whether a repository is gone from its place, with its git directory, on this machine.
+
+    What was made there again without it (an editor's settings) is not the repository; an empty
+    folder may be where a disk is mounted.
+    """
+    if known.path and not known.path.startswith("/"):
         return False
+    if known.path and not is_gone(known.path):
+        place = Path(known.path)
+        if not known.git_common_dir or not is_gone(str(place / ".git")) or _is_empty(place):
+            return False
     # A worktree or submodule that was removed did not move while its repository is there.
     return not known.git_common_dir or is_gone(known.git_common_dir)
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether nothing is in ``folder``; what may not be looked at counts as empty."""
+    try:
+        return next(folder.iterdir(), None) is None
+    except OSError:
+        return True
+
+
+def may_be_replaced(known: Identity) -> bool:
+    """Whether another repository than git was asked about may be at the place of ``known``."""
+    return bool(known.seen and known.path) and not is_same_folder(Path(known.path), known.seen)
+
+
+def is_replaced(known: Identity) -> bool:
+    """Whether another repository is at the place of ``known`` now. Asks git where that may be."""
+    made = identify(Project(known.key, known.path)) if may_be_replaced(known) else None
+    return made is not None and made.root_commit not in {"", known.root_commit}
 
 
 def fitting(made: Identity, every: Iterable[Identity]) -> list[Identity]:

@@ -13,6 +13,8 @@ for every message. ``project.json`` says what a key cannot (``memory/identities.
 |                                         | itself, as before                                     |
 | is a repository nobody knows            | the one recorded that is gone from its place and has  |
 |                                         | the same root commit and remote, else to itself       |
+| is new, and what was recorded is a link | the recorded one, where it can be that                |
+| to it now                               |                                                       |
 | is new where a project once was that    | itself, under a key of its own                        |
 | lives elsewhere now                     |                                                       |
 | is where another repository was that is | the one recorded that is gone from its place and has  |
@@ -46,6 +48,8 @@ from memoryd.memory.identities import (
     identity,
     is_gone,
     is_known,
+    is_replaced,
+    may_be_replaced,
     move,
     record,
     record_key,
@@ -208,8 +212,14 @@ class Resolver:
         """A repository nobody knows may be one that moved here."""
         if gone or is_known(self._home, project.key):
             return project
-        found = self._moved_to(project)
+        found = self._linked(project) or self._moved_to(project)
         return self._answer(found, project.path) if found is not None else project
+
+    def _linked(self, project: Project) -> Identity | None:
+        """The one project whose place is a link to the path of ``project`` by now, as a person
+        leaves it who moved a directory; unless another repository is there."""
+        leads = [known for known in self._found_places().every if _is_same(known.path, project)]
+        return leads[0] if len(leads) == 1 and _is_it(leads[0], project.path) else None
 
     def _now_at(self, known: Identity, path: str) -> Identity:
         """``known``, which was last at ``path``, or the one that moved there since it is gone."""
@@ -230,23 +240,38 @@ class Resolver:
         if kind_of(Path(project.path) / ".git") is None:
             return None
         every = [known for known in self._found_places().every if known.root_commit]
-        if not any(map(has_left, every)):
+        every = [known for known in every if has_left(known) or may_be_replaced(known)]
+        if not every:
             return None
         made = identify(project)
         found = fitting(made, every) if made.root_commit != besides else []
-        return found[0] if len(found) == 1 and has_left(found[0]) else None
+        left = [known for known in found if has_left(known) or is_replaced(known)]
+        return left[0] if len(left) == 1 else None
 
     def _is_back(self, known: Identity, path: str) -> bool:
         """Whether what is at ``path`` is the project that once was there and is nowhere else."""
-        if not is_gone(known.path):
-            return False
-        made = identify(Project(known.key, path))
-        return not known.root_commit or made.root_commit in {"", known.root_commit}
+        return is_gone(known.path) and _is_it(known, path)
 
     def _found_places(self) -> _Places:
         if self._places is None:
             self._places = _Places(identities(self._home))
         return self._places
+
+
+def _is_it(known: Identity, path: str) -> bool:
+    """Whether what is at ``path`` can be the project ``known``: it is no other repository."""
+    wanted = {"", known.root_commit}
+    return not known.root_commit or identify(Project(known.key, path)).root_commit in wanted
+
+
+def _is_same(path: str, project: Project) -> bool:
+    """Whether ``path``, where a project was, is another way to the directory of ``project``."""
+    if not path.startswith("/") or path == as_text(project.path):
+        return False
+    try:
+        return Path(path).samefile(project.path)
+    except (OSError, ValueError):
+        return False
 
 
 class _Places:

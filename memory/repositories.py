@@ -81,6 +81,12 @@ def is_as_seen(place: Path, git_common_dir: str, seen: str) -> bool:
     return as_seen(place, git_common_dir).split()[:2] == seen.split()[:2]
 
 
+def is_same_folder(place: Path, seen: str) -> bool:
+    """Whether the ``.git`` at ``place`` is the very one that ``as_seen`` saw: what is rewritten in
+    a repository, its first commit too, does not change that."""
+    return (_stamp(place / ".git") or "-") == seen.partition(" ")[0]
+
+
 def _stamp(path: Path) -> str:
     """Which file it is and when it was written; of a folder, in which much is written, only which
     it is."""

@@ -253,6 +253,36 @@ def test_a_repository_that_moves_to_where_another_was_keeps_its_memory(
     assert [written(home, app).key, key(home, away), key(home, new)] == [first, first, second]
 
 
+@pytest.mark.parametrize("asked", [("app", "new"), ("new", "app")])
+def test_two_repositories_that_change_places_keep_their_memories(
+    asked: tuple[str, str], home: Home, tmp_path: Path
+) -> None:
+    """Neither is gone from its place, where the other is; whichever is asked about first."""
+    app, new, between = tmp_path / "app", tmp_path / "new", tmp_path / "between"
+    first, second = (written(home, make_repository(place)).key for place in (app, new))
+    app.rename(between)
+    new.rename(app)
+    between.rename(new)
+
+    expected = {"app": second, "new": first}
+    assert {name: key(home, tmp_path / name) for name in asked} == expected
+    assert {name: written(home, tmp_path / name).key for name in asked} == expected
+
+
+def test_a_history_begun_anew_in_its_place_is_no_repository_that_left(
+    home: Home, tmp_path: Path
+) -> None:
+    """A clone of what it was before takes over nothing."""
+    app = make_repository(tmp_path / "app")
+    old = written(home, app).key
+    git(tmp_path, "clone", "-q", str(app), "clone")
+    git(tmp_path / "clone", "remote", "remove", "origin")
+    git(app, "commit", "-q", "--allow-empty", "--amend", "-m", "Begin anew")
+
+    assert key(home, tmp_path / "clone") != old
+    assert written(home, app).key == old
+
+
 def test_who_a_repository_is_stays_known_while_git_cannot_say(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +344,46 @@ def test_a_repository_that_fits_two_is_neither(home: Home, tmp_path: Path) -> No
 
     assert len(known) == 2
     assert key(home, tmp_path / "new") not in known
+
+
+def test_a_repository_that_moves_is_not_its_clone_that_stays(home: Home, tmp_path: Path) -> None:
+    """Only one of the two has left."""
+    one, two = make_repository(tmp_path / "one"), tmp_path / "two"
+    shutil.copytree(one, two)
+    first, second = written(home, one).key, written(home, two).key
+    one.rename(tmp_path / "new")
+
+    assert [key(home, tmp_path / "new"), key(home, two)] == [first, second]
+
+
+@pytest.mark.parametrize("what", ["repository", "directory", "folder above"])
+def test_a_link_that_is_left_where_a_project_was_leads_to_its_memory(
+    what: str, home: Home, tmp_path: Path
+) -> None:
+    """The old place is not gone, and says where the new one is."""
+    old, new = tmp_path / "code/app", tmp_path / "data/app"
+    old.mkdir(parents=True)
+    if what == "repository":
+        make_repository(old)
+    known = written(home, old).key
+    moved = (tmp_path / "code", tmp_path / "data") if what == "folder above" else (old, new)
+    moved[1].parent.mkdir(exist_ok=True)
+    moved[0].rename(moved[1])
+    moved[0].symlink_to(moved[1])
+
+    assert {key(home, old), key(home, new)} == {known}
+    assert written(home, new).key == known
+
+
+def test_what_an_editor_leaves_where_a_repository_was_is_not_it(home: Home, tmp_path: Path) -> None:
+    """The folder was made again, without git."""
+    app = make_repository(tmp_path / "app")
+    old = written(home, app).key
+    app.rename(tmp_path / "new")
+    (app / ".editor").mkdir(parents=True)
+
+    assert written(home, tmp_path / "new").key == old
+    assert key(home, app) != old
 
 
 def test_a_worktree_kept_apart_takes_over_no_other(home: Home, tmp_path: Path) -> None:
