@@ -335,11 +335,13 @@ class Daemon:
         return None if due is None else max(0.0, (due - self.clock.now_ms()) / 1000)
 
     def _on_inbox(self) -> None:
-        """A new envelope: its file was the ring."""
+        """A new envelope: its file was the ring, also where a command was faster to take it in."""
         if self._end_if_taken_away():
             return
-        if take_in_envelopes(self.place).created:
-            self.doorbell.ring()
+        try:
+            take_in_envelopes(self.place)
+        finally:
+            self.doorbell.ring()  # whatever stopped it: what is in the ledger does not wait
             self.endings.rang()
 
     def _on_lost(self) -> None:

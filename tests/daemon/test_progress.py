@@ -139,3 +139,21 @@ def test_tidying_is_done_once_a_date(
 
     assert len(tidied) == 2
     assert [run.name for run in daemon.place.ledger.daily_runs.all()] == ["tidy"]
+
+
+def test_what_a_command_took_in_before_the_daemon_looked_is_rung_for(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job of the envelope waits, and nobody else has heard of it; also where looking fails."""
+    rung: list[str] = []
+    monkeypatch.setattr(daemon, "_end_if_taken_away", lambda: False)
+    monkeypatch.setattr(daemon.doorbell, "ring", lambda: rung.append("rung"))
+    daemon._on_inbox()
+    daemon.home.inbox.joinpath("bad").rmdir()
+    daemon.home.inbox.rmdir()
+    daemon.home.inbox.touch()
+
+    with pytest.raises(NotADirectoryError):
+        daemon._on_inbox()
+
+    assert rung == ["rung", "rung"]
