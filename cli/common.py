@@ -255,24 +255,31 @@ def look_into_queue(home: Home) -> tuple[Ledger, Config]:
         ledger = look_into_ledger(home, config, clock)
         if ledger is None:
             raise
-        why = str(error) if isinstance(error, MemorydError) else error.strerror
-        said = f"memoryd: {why}\n  shown without the sessions that wait in the inbox"
-        click.echo(printable(said), err=True)
+        _say_without_inbox(error)
         return ledger, config
 
 
+def _say_without_inbox(error: MemorydError | OSError) -> None:
+    why = str(error) if isinstance(error, MemorydError) else error.strerror
+    said = f"memoryd: {why}\n  shown without the sessions that wait in the inbox"
+    click.echo(printable(said), err=True)
+
+
 def _taken_in(home: Home, config: Config, *, set_aside: bool = True) -> Ledger:
-    """The ledger, with what lies in the inbox."""
-    from memoryd.jobs.intake import take_in
+    """The ledger, with what lies in the inbox; without it where another process keeps that."""
+    from memoryd.jobs.intake import COMMAND_WAIT_SECONDS, take_in
     from memoryd.jobs.workplace import find_transcript, open_ledger
     from memoryd.memory.clock import SystemClock
+    from memoryd.memory.errors import InboxBusy
 
     def find(agent: str, session: str) -> Path | None:
         return find_transcript(os.environ, agent, session)
 
     ledger = open_ledger(home, config, SystemClock())
     try:
-        take_in(home, ledger, find, set_aside=set_aside)
+        take_in(home, ledger, find, set_aside=set_aside, wait_seconds=COMMAND_WAIT_SECONDS)
+    except InboxBusy as error:  # what is asked of the ledger itself needs nothing of the inbox
+        _say_without_inbox(error)
     except BaseException:  # passed on: the file must not stay open
         ledger.close()
         raise

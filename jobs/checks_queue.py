@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from memoryd.jobs import envelope
-from memoryd.jobs.intake import take_in
+from memoryd.jobs.intake import COMMAND_WAIT_SECONDS, take_in
 from memoryd.jobs.looking import Look
 from memoryd.jobs.workplace import find_transcript
 from memoryd.memory.clock import iso
@@ -53,7 +53,12 @@ def git(look: Look) -> Iterator[Finding]:
 def ledger(look: Look) -> Iterator[Finding]:
     """Nothing where it can be opened and the inbox be taken in. Raises what that raises."""
     ledger = look.ledger
-    take_in(look.home, ledger, lambda agent, session: find_transcript(look.environ, agent, session))
+    take_in(
+        look.home,
+        ledger,
+        lambda agent, session: find_transcript(look.environ, agent, session),
+        wait_seconds=COMMAND_WAIT_SECONDS,
+    )
     yield from ()
 
 

@@ -23,6 +23,7 @@ from memoryd.jobs.ledger import Ledger
 from memoryd.memory import own_calls, seams
 from memoryd.memory.errors import (
     BadEnvelope,
+    InboxBusy,
     LedgerError,
     MemorydError,
     TranscriptBusy,
@@ -51,6 +52,8 @@ _KILL_SWITCHES = frozenset({"MEMORYD_DISABLE", "MEMORYD_DISABLE_EXTRACTION"})
 BATCH = 50
 #: How long one that makes rows of envelopes waits for another; longer than for the write lock.
 WAIT_SECONDS = 10.0
+#: How long a command does, which a person waits for: the others are done within a second.
+COMMAND_WAIT_SECONDS = 2.0
 #: A hook is done within a second; one that left its file unnamed for so long was killed.
 UNNAMED_MS = 60_000
 
@@ -85,12 +88,20 @@ class _Asked:
     cutoff: int = 0
 
 
-def take_in(home: Home, ledger: Ledger, find: FindTranscript, *, set_aside: bool = True) -> Taken:
+def take_in(
+    home: Home,
+    ledger: Ledger,
+    find: FindTranscript,
+    *,
+    set_aside: bool = True,
+    wait_seconds: float = WAIT_SECONDS,
+) -> Taken:
     """Turn every envelope in the inbox into rows, oldest first.
 
     ``find`` is asked only where an envelope names no transcript. What cannot be read stays where it
     is for whoever only looks (not ``set_aside``). Raises ``OSError`` when the inbox itself cannot
-    be read, ``LedgerError`` when another process keeps the inbox or the ledger.
+    be read, ``InboxBusy`` when another process keeps it for more than ``wait_seconds``, and
+    ``LedgerError``.
     """
     _name_unnamed(home.inbox, ledger.clock.now_ms() - UNNAMED_MS)
     waiting = _waiting(home.inbox)
@@ -100,7 +111,7 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript, *, set_aside: bool
         # Transcripts are looked at before the write lock is taken.
         asked, unreadable = _read(some, find)
         seams.before("envelope.inserted")
-        with _alone(home) if asked else contextlib.nullcontext():
+        with _alone(home, wait_seconds) if asked else contextlib.nullcontext():
             asked = [each for each in asked if each.path.exists()]  # others were taken in meanwhile
             made, refused = _insert(ledger, asked)
             seams.reach("envelope.inserted")
@@ -114,19 +125,19 @@ def take_in(home: Home, ledger: Ledger, find: FindTranscript, *, set_aside: bool
 
 
 @contextlib.contextmanager
-def _alone(home: Home) -> Iterator[None]:
+def _alone(home: Home, wait_seconds: float) -> Iterator[None]:
     """Be the only one who makes rows of envelopes, from looking whether they lie there still until
     they are gone."""
     lock = FileLock(home.inbox_lock)
     try:
-        taken = lock.acquire(WAIT_SECONDS)
+        taken = lock.acquire(wait_seconds)
     except OSError as error:
         raise LedgerError(
             f"the lock {lock.path} cannot be taken: {error.strerror}",
             hint="check who owns the home and that the disk has room",
         ) from error
     if not taken:
-        raise LedgerError(
+        raise InboxBusy(
             f"the inbox is being taken in by process {lock.holder() or 'unknown'}",
             hint="try again in a moment",
         )

@@ -134,6 +134,12 @@ class LedgerError(MemorydError):
     code = "ledger.unusable"
 
 
+class InboxBusy(LedgerError):
+    """Another process makes rows of what lies in the inbox, and does not come to an end."""
+
+    code = "inbox.busy"
+
+
 class LedgerDamaged(LedgerError):
     """What stands in the ledger's place is no whole ledger."""
 

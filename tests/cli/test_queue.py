@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from processes import PNPM, TABS, World
 
+from memoryd.cli.common import look_into_queue, open_queue
 from memoryd.cli.main import cli
+from memoryd.jobs import intake
+from memoryd.jobs.ledger import Ledger
+from memoryd.memory.config import Config
 from memoryd.memory.errors import HomeError
 from memoryd.memory.home import Home
+from memoryd.memory.locks import FileLock
 
 
 def test_enqueue_waits_for_the_outcome_without_a_daemon(world: World) -> None:
@@ -238,3 +244,26 @@ def test_show_counts_what_a_transcript_held(world: World) -> None:
     assert (shown["transcript"]["messages"], shown["transcript"]["bad_lines"]) == (0, 1)
     assert sum(shown["transcript"]["skipped"].values()) == 1
     assert "1 bad lines" in world.run("show", job["id"]).stdout
+
+
+@pytest.mark.parametrize("look", [open_queue, look_into_queue])
+def test_a_process_that_stands_still_in_the_inbox_keeps_no_command(
+    look: Callable[[Home], tuple[Ledger, Config]],
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is asked of the ledger, an enqueue too, needs nothing of what lies there."""
+    monkeypatch.setattr(intake, "COMMAND_WAIT_SECONDS", 0.01)
+    world.home.prepare()
+    world.hook(world.claude(TABS))
+
+    with FileLock(world.home.inbox_lock) as lock:
+        assert lock.acquire()
+        ledger, _ = look(world.home)
+    asked = ledger.records.counts()
+    ledger.close()
+
+    assert asked == {}
+    assert "without the sessions that wait in the inbox" in capsys.readouterr().err
+    assert look(world.home)[0].records.counts() == {"pending": 1}
