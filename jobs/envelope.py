@@ -125,11 +125,17 @@ def path_is_secret(path: str) -> bool:
     """Whether the scanner finds a secret in ``path``: rows and logs would hold it for good.
 
     A path that differs from one that was looked at in its UUID only, as an agent's transcripts do,
-    is not looked at again: what names a secret stands around it.
+    is not looked at again: what names a secret stands around it. One inside a longer word is a part
+    of that.
     """
+    return bool(path) and _has_secret(_own_uuid().sub(_ANY_UUID, path))
+
+
+@lru_cache(maxsize=1)
+def _own_uuid() -> re.Pattern[str]:
     from memoryd.memory.secret_values import UUID
 
-    return bool(path) and _has_secret(UUID.sub(_ANY_UUID, path))
+    return re.compile(rf"(?<![0-9A-Za-z]){UUID.pattern}(?![0-9A-Za-z])")
 
 
 @lru_cache(maxsize=1024)

@@ -159,6 +159,8 @@ def test_paths_that_differ_in_their_uuid_alone_are_looked_at_once(
     assert len(looked) == 1
     assert envelope.path_is_secret(f"/{TOKEN}{one}") and envelope.path_is_secret(f"{other}/{TOKEN}")
     assert envelope.path_is_secret(f"/password={TOKEN[:9]}{one[6:42]}")
+    inside = "AEA6CD41-0B2D-A67D-B716-B840F1ECAFAA" + "2c44a6e654en13gkFiPTcToribkSI"
+    assert envelope.path_is_secret(f"/Basic {inside}")
 
 
 @pytest.mark.parametrize("key", sorted(make_content()))
