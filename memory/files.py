@@ -76,8 +76,8 @@ def make_database_file(path: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file) from None
 
 
-#: The names under which ``write_atomic`` writes.
-_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp", re.DOTALL)
+#: The names under which ``write_atomic`` writes, and what SQLite lays beside a database so named.
+_TEMPORARY = re.compile(r"\..{1,40}\.[0-9a-f]{12}\.tmp(?:-(?:journal|wal|shm))?", re.DOTALL)
 
 
 def temporary_name(name: str) -> str:

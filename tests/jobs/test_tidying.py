@@ -16,12 +16,15 @@ from memoryd.memory.written import Written
 def test_what_a_killed_writer_left_goes_once_nobody_can_be_writing_it(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    """Beside the home's files and the projects'; younger ones and a person's files stay."""
+    """Beside the home's files, the projects', the backups; younger and a person's files stay."""
     world = World(tmp_path, clock)
     project = world.home.projects / "p"
     project.mkdir()
     names = (".project.json.0123456789ab.tmp", ".mine.tmp", "project.json")
     files = [folder / name for folder in (project, world.home.root) for name in names]
+    world.home.backups.mkdir(exist_ok=True)
+    copy = world.home.backups / ".memoryd-2026-01-05.sqlite.0123456789ab.tmp"
+    files += [copy, copy.with_name(f"{copy.name}-journal")]
     for path in files:
         path.write_text("{")
     at = (clock.now_ms() - LEFT_MS) / 1000
