@@ -14,6 +14,7 @@ import os
 import threading
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 from memoryd.memory.files import DIRECTORY_MODE, FILE_MODE
 
@@ -35,15 +36,19 @@ class FileLock:
         with contextlib.suppress(FileExistsError):
             self.path.parent.mkdir(mode=DIRECTORY_MODE)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        if _lock_now(descriptor) or (timeout > 0 and _lock_within(descriptor, timeout)):
-            self._descriptor = descriptor
-            with contextlib.suppress(OSError):  # a full disk: the lock is the lock all the same
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-            return True
-        if timeout <= 0:
-            os.close(descriptor)
-        return False
+        if not _lock_now(descriptor):
+            if timeout <= 0:
+                os.close(descriptor)
+                return False
+            wait = _Wait.on(descriptor)
+            if not wait.within(timeout):
+                return False
+            descriptor = wait.descriptor
+        self._descriptor = descriptor
+        with contextlib.suppress(OSError):  # a full disk: the lock is the lock all the same
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        return True
 
     def release(self) -> None:
         """Give the lock back; harmless when it is not held."""
@@ -106,25 +111,65 @@ def _lock_now(descriptor: int) -> bool:
     return True
 
 
-def _lock_within(descriptor: int, timeout: float) -> bool:
-    """Block for the lock in a helper thread; on timeout the helper gives it back itself."""
-    guard = threading.Lock()
-    taken = threading.Event()
-    abandoned = False
+class _Wait:
+    """A thread that blocks for the lock on ``descriptor`` until it has it, however long that is.
 
-    def wait() -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with guard:
-            if abandoned:
-                os.close(descriptor)
-            else:
-                taken.set()
+    ``flock`` cannot be called off. Whoever gave up leaves the thread to the next who waits for the
+    same file, so that a holder who never ends costs one thread and one descriptor, not one of each
+    for everybody who came; where nobody waits any more, the lock goes back as soon as it comes.
+    """
 
-    threading.Thread(target=wait, name="lock-wait", daemon=True).start()
-    if taken.wait(timeout):
-        return True
-    with guard:
-        if taken.is_set():
+    _guard = threading.Lock()
+    #: Nobody waits for these, by the file.
+    _left: ClassVar[dict[tuple[int, int], list[_Wait]]] = {}
+
+    def __init__(self, descriptor: int, file: tuple[int, int]) -> None:
+        self.descriptor = descriptor
+        self._file = file
+        self._taken = threading.Event()
+
+    @classmethod
+    def on(cls, descriptor: int) -> _Wait:
+        """One that waits for the file of ``descriptor``, which is its own from here on."""
+        found = os.fstat(descriptor)
+        file = (found.st_dev, found.st_ino)
+        with cls._guard:
+            left = cls._left.get(file)
+            made = left.pop() if left else cls(descriptor, file)
+        if made.descriptor != descriptor:
+            os.close(descriptor)
+        else:
+            threading.Thread(target=made._block, name="lock-wait", daemon=True).start()
+        return made
+
+    @classmethod
+    def forget(cls) -> None:
+        """In a child that was forked no such thread is left."""
+        cls._guard = threading.Lock()
+        cls._left.clear()
+
+    def within(self, timeout: float) -> bool:
+        """Whether the lock came in time; if not, the wait is the next one's."""
+        if self._taken.wait(timeout):
             return True
-        abandoned = True
-    return False
+        with self._guard:
+            if not self._taken.is_set():
+                self._left.setdefault(self._file, []).append(self)
+                return False
+        return True
+
+    def _block(self) -> None:
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+        with self._guard:
+            left = self._left.get(self._file, [])
+            if self in left:
+                left.remove(self)
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)  # as in ``release``
+                os.close(self.descriptor)
+            else:
+                self._taken.set()
+            if not left:
+                self._left.pop(self._file, None)
+
+
+os.register_at_fork(after_in_child=_Wait.forget)

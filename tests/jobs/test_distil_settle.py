@@ -164,12 +164,12 @@ def test_a_store_that_is_written_for_a_moment_costs_no_snooze(
     lock = FileLock(world.store().lock_path)
     assert lock.acquire()
 
-    def release_when_it_waits(path: object, timeout: float) -> bool:
+    def release_when_it_waits(wait: locks._Wait, timeout: float) -> bool:
         lock.release()
-        return waited(path, timeout)
+        return waited(wait, timeout)
 
-    waited = locks._lock_within
-    monkeypatch.setattr(locks, "_lock_within", release_when_it_waits)
+    waited = locks._Wait.within
+    monkeypatch.setattr(locks._Wait, "within", release_when_it_waits)
     job = world.finalize(said)
 
     assert (job.outcome_code, job.snoozes) == ("notes.written", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -105,3 +106,20 @@ def test_a_huge_folder_costs_a_bounded_look(home: Home, monkeypatch: pytest.Monk
     inbox = next(part for part in disk_use(home).parts if part.what == "inbox")
 
     assert not inbox.whole and inbox.size <= 3
+
+
+def test_a_holder_that_never_ends_costs_one_who_waits_a_thread_once(tmp_path: Path) -> None:
+    """However often it gives up and comes again; then it has the lock, and gives it back."""
+    path = tmp_path / "locks/one.lock"
+    holder, later = FileLock(path), FileLock(path)
+    before = threading.active_count()
+    assert holder.acquire()
+
+    assert not any(FileLock(path).acquire(0.001) for _ in range(5))
+    assert threading.active_count() == before + 1
+    threading.Timer(0.01, holder.release).start()
+
+    assert later.acquire(5)
+    assert not FileLock(path).acquire()
+    later.release()
+    assert FileLock(path).acquire()
