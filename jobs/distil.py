@@ -444,7 +444,9 @@ def _outcome(
     ``fates`` are those of a slice that is about to be advanced past, whose candidates are planned.
     """
     kept = attempt.place.ledger.records.candidates(attempt.job.id)
-    told = {each: FATES[name][0] for name, those in (fates or {}).items() for each in those}
+    given = fates or {}
+    # Of two fates the first counts, as it does where they are settled.
+    told = {each: FATES[name][0] for name in reversed(tuple(FATES)) for each in given.get(name, ())}
     states = {
         told.get(each.id, "applied") if each.state == "planned" else each.state for each in kept
     }

@@ -18,7 +18,7 @@ from memoryd.memory.errors import StoreError
 from memoryd.memory.files import make_directory, read_or_none, write_atomic
 from memoryd.memory.home import Home
 from memoryd.memory.project_keys import Project, path_of
-from memoryd.memory.repositories import as_seen, ask, is_same_folder
+from memoryd.memory.repositories import as_seen, ask, has_commit, is_same_folder
 from memoryd.memory.work_trees import kind_of
 
 #: Worktrees that are remembered, the newest: agents make a new one for every task.
@@ -113,7 +113,9 @@ def _as_it_is_now(known: Identity, place: Path) -> Identity:
     if not said.git_common_dir:
         return known
     if not said.root_commit and known.root_commit:
-        said = replace(said, root_commit=known.root_commit, seen="")
+        # A long history is not walked in time: whether it has that commit is known at once.
+        seen = said.seen if has_commit(place, known.root_commit) else ""
+        said = replace(said, root_commit=known.root_commit, seen=seen)
     return replace(known, **vars(said))
 
 

@@ -59,6 +59,15 @@ def ask(place: Path) -> Repository:
         return made
 
 
+def has_commit(place: Path, commit: str) -> bool:
+    """Whether git says that the repository at ``place`` has this commit."""
+    git = Git(place, {"GIT_CEILING_DIRECTORIES": str(place.parent)}, limit_seconds=_GIT_SECONDS)
+    try:
+        return git.run("cat-file", "-e", f"{commit}^{{commit}}").status == 0
+    except BaselineError:
+        return False
+
+
 def as_seen(place: Path, git_common_dir: str) -> str:
     """What changes with what git would say of the repository at ``place``; empty where none is.
 

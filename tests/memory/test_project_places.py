@@ -7,6 +7,7 @@ import sys
 import tempfile
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +17,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from test_projects import git, make_repository
 
+from memoryd.memory import repositories
+from memoryd.memory.errors import BaselineError
 from memoryd.memory.home import Home
 from memoryd.memory.identities import merge_identity
 from memoryd.memory.projects import Project, Resolver, identities, identity, move, project_key
@@ -304,6 +307,33 @@ def test_who_a_repository_is_stays_known_while_git_cannot_say(
 
     assert known is not None and now is not None
     assert (now.remote, now.root_commit) == ("https://example.org/app.git", known.root_commit)
+
+
+def test_a_history_too_long_to_walk_is_asked_about_once(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its settings changed: that it has the first commit that is known says that it is the same."""
+    app = make_repository(tmp_path / "app")
+    key = written(home, app).key
+    known = identity(home, key)
+    git(app, "remote", "add", "origin", "https://example.org/app.git")
+    walks: list[str] = []
+
+    class Slow(repositories.Git):
+        def run(self, *args: str, **more: Any) -> Any:
+            if args[0] == "rev-list":
+                walks.append(args[0])
+                raise BaselineError("git rev-list took over 5 s and was stopped")
+            return super().run(*args, **more)
+
+    monkeypatch.setattr(repositories, "Git", Slow)
+    written(home, app)
+    written(home, app)
+
+    now = identity(home, key)
+    assert known is not None and now is not None
+    assert (now.remote, now.root_commit) == ("https://example.org/app.git", known.root_commit)
+    assert len(walks) == 1
 
 
 def test_what_comes_to_the_place_of_a_moved_project_is_another(home: Home, tmp_path: Path) -> None:
