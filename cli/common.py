@@ -286,12 +286,32 @@ def _taken_in(home: Home, config: Config, *, set_aside: bool = True) -> Ledger:
     return ledger
 
 
+def working_alone(home: Home) -> int | None:
+    """The process that has the home's lock, a daemon or a ``run --once``; None where none has."""
+    from memoryd.memory.holders import holders
+
+    return next((each.pid for each in holders(home) if each.lock == "daemon"), None)
+
+
+def unanswered(home: Home) -> UsageError:
+    """What to say where a daemon was asked for and none answers."""
+    if (pid := working_alone(home)) is not None:
+        return UsageError(
+            f"process {pid} works this home and does not answer", hint="`memoryd doctor` says more"
+        )
+    return UsageError(
+        "no daemon answers on this home", hint="start it with `memoryd run` and try again"
+    )
+
+
 def ring(home: Home) -> str:
     """Tell the daemon to look; what is to be said, on a line of its own, where none answers."""
     from memoryd.daemon.client import Client
 
     if Client(home.socket(os.environ)).ring():
         return ""
+    if (pid := working_alone(home)) is not None:
+        return f"\n  process {pid} works this home and does not answer: `memoryd doctor`"
     return (
         "\n  no daemon runs: `memoryd run --once` works it now,"
         " `memoryd service install` has one run from login on"

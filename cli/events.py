@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoryd.cli.common import home_option, json_option, open_queue, printable, say, when
-from memoryd.memory.errors import UsageError
+from memoryd.cli.common import (
+    home_option,
+    json_option,
+    open_queue,
+    printable,
+    say,
+    unanswered,
+    when,
+)
 from memoryd.memory.home import Home
 
 if TYPE_CHECKING:
@@ -50,9 +57,7 @@ def _follow(home: Home, after: int, as_json: bool) -> None:
     while True:
         found = client.events(after, _WAIT_SECONDS)
         if found is None:
-            raise UsageError(
-                "no daemon answers on this home", hint="start it with `memoryd run` and try again"
-            )
+            raise unanswered(home)
         for values in found:
             event = Event(values["id"], values["at"], values["kind"], values["body"])
             after = event.id

@@ -68,7 +68,8 @@ def list_jobs(
 ) -> None:
     """List the newest jobs, the newest first; only those that fit every option."""
     ledger, _ = look_into_queue(home)
-    jobs = ledger.records.matching(filter_of(home, project, **wanted), limit)
+    found = ledger.records.matching(filter_of(home, project, **wanted), limit + 1)
+    jobs = found[:limit]
     rows = [
         (
             job.id[-8:],
@@ -83,7 +84,9 @@ def list_jobs(
     ]
     heads = ("JOB", "KIND", "STATUS", "AGENT", "SESSION", "AGE", "OUTCOME")
     none = "no such jobs" if project or any(wanted.values()) else _NO_JOBS
-    say({"jobs": [job._asdict() for job in jobs]}, table(heads, rows) if rows else none, as_json)
+    more = f"\n(older ones are not shown: --limit, now {limit})" if len(found) > limit else ""
+    text = table(heads, rows) + more if rows else none
+    say({"jobs": [job._asdict() for job in jobs]}, text, as_json)
 
 
 @click.command(epilog="Example: memoryd show 5f3a9c21")

@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from memoryd.cli.common import home_option, json_option, look_into_queue, require_home, say
+from memoryd.cli.common import (
+    home_option,
+    json_option,
+    look_into_queue,
+    require_home,
+    say,
+    unanswered,
+)
 from memoryd.memory.errors import UsageError
 from memoryd.memory.home import Home
 
@@ -63,7 +70,5 @@ def _print_metrics(home: Home, *, alone: bool) -> None:
         raise UsageError("--metrics stands alone", hint="its format is that of Prometheus")
     text = Client(home.socket(os.environ)).metrics()
     if text is None:
-        raise UsageError(
-            "no daemon answers on this home", hint="start it with `memoryd run` and try again"
-        )
+        raise unanswered(home)
     click.echo(text, nl=False)

@@ -56,6 +56,7 @@ _CODES = {
     "baseline.unusable": "git or the repository is damaged",
     "baseline.missing": "the notes' history is gone",
     "disk.full": "the disk is full",
+    "home.unusable": "the home cannot be used",
     "system.refused": "the system refuses to read or write",
     "history.unusable": "the session history cannot be used",
     "history.damaged": "the session history is damaged: memoryd doctor --fix",

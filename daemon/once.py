@@ -93,11 +93,14 @@ def _by_daemon(
     home: Home, environ: Mapping[str, str], only: str | None, locked: HomeLocked
 ) -> Worked:
     client = Client(home.socket(environ))
-    if not client.ring():
-        raise locked
-    rested = client.wait(only, WAIT_SECONDS)
+    rested = client.wait(only, WAIT_SECONDS) if client.ring() else None
     if rested is None:
-        raise locked
+        raise HomeLocked(
+            f"process {locked.pid} works {home.root} and does not answer",
+            hint="`memoryd status` shows what it does, `memoryd doctor` whether it stands still;"
+            " what was asked for stays in the queue",
+            pid=locked.pid,
+        )
     return Worked("daemon", 0, rested)
 
 

@@ -154,7 +154,7 @@ class Claims(Changes):
             seen_lease=job.lease_expires_at,
             status=decision.status,
             run_at=decision.run_at,
-            detail="the attempt's lease ran out: its process died or stood still",
+            detail="its process died, or stood still for longer than its lease",
             finished_at=now if decision.status == "failed" else None,
             now=now,
         )

@@ -129,7 +129,7 @@ def refused_todo(path: Path) -> str:
     if disk.f_flag & os.ST_RDONLY:
         return "the disk is mounted read-only: mount it for writing; nothing is lost"
     if disk.f_bavail * disk.f_frsize < _ROOM_BYTES:
-        return "the disk is full: make room; nothing is lost, it is tried again"
+        return "the disk is full: make room, then ask again; what memoryd keeps is not lost"
     return "check that the disk has room and who owns the home: `memoryd doctor` looks it over"
 
 

@@ -158,7 +158,9 @@ class Home:
             os.utime(self.identity_copy, ns=(at, at))
 
     def _has_stores(self) -> bool:
-        return any(self.baselines.glob("*.git")) or any(self.projects.glob("*/memory"))
+        """Whether anything is remembered here; empty folders are not."""
+        found = (path for memory in self.projects.glob("*/memory") for path in memory.rglob("*"))
+        return any(self.baselines.glob("*.git/HEAD")) or any(path.is_file() for path in found)
 
     def _uuid_in_ledger(self) -> str | None:
         """The ``home`` of the ledger's newest job; None where there is none to be read."""

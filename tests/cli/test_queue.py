@@ -267,3 +267,24 @@ def test_a_process_that_stands_still_in_the_inbox_keeps_no_command(
     assert asked == {}
     assert "without the sessions that wait in the inbox" in capsys.readouterr().err
     assert look(world.home)[0].records.counts() == {"pending": 1}
+
+
+def test_a_process_that_works_the_home_and_does_not_answer_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may stand still: nobody is told to start a daemon beside it, or that there is none."""
+    transcript = world.claude(TABS)
+    for name, value in world.environ.items():
+        monkeypatch.setenv(name, value)
+    world.home.prepare()
+    asked = ["enqueue", "finalize", "--agent", "claude-code", "--transcript", str(transcript)]
+    commands = (asked, [*asked, "--wait"], ["run", "--once"], ["status", "--metrics"])
+
+    lock = FileLock(world.home.daemon_lock)
+    assert lock.acquire()
+    with lock:
+        said = [CliRunner().invoke(cli, [*words]) for words in commands]
+
+    for each in said:
+        assert "does not answer" in str(each.exception or "") + each.output
+        assert "no daemon runs" not in each.output

@@ -341,3 +341,14 @@ def test_what_is_interrupted_says_what_it_leaves(
     short = unheard.output.split()[1]
     assert f"interrupted; job {short} stays in the queue" in waited.output
     assert "interrupted; what was not done stays in the queue" in worked.output
+
+
+def test_a_list_says_that_there_are_older_ones(home: Home, ledger: Ledger) -> None:
+    """As many as were asked for, and a line."""
+    for number in range(3):
+        make_job(ledger, f"s{number}")
+
+    some, every = (run(home, "list", "--limit", limit).output for limit in ("2", "3"))
+
+    assert some.splitlines()[-1] == "(older ones are not shown: --limit, now 2)"
+    assert "older ones" not in every and len(every.splitlines()) == 4

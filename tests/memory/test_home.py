@@ -52,7 +52,8 @@ def test_without_a_copy_the_ledger_knows_the_uuid(home: Home, clock: FakeClock) 
 
 
 def test_a_uuid_that_nothing_knows_is_not_made_anew_where_there_are_memories(home: Home) -> None:
-    """A person is told; an empty home begins."""
+    """A person is told; an empty home begins, also one of which only folders are left."""
+    (home.projects / "key" / "memory" / "user").mkdir(parents=True)
     home.identity.unlink()
     home.identity_copy.unlink()
     assert home.prepare()
