@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -60,9 +61,11 @@ class Home:
                 self._restore_identity()
             self._keep_copy()
         except OSError as error:
+            todo = "check who owns it and that the disk has room, or choose another with --home"
+            if error.errno == errno.EROFS:
+                todo = "the disk is mounted read-only: mount it for writing; nothing is lost"
             raise HomeError(
-                f"the home {self.root} cannot be used: {error.strerror}",
-                hint="check who owns it and that the disk has room, or choose another with --home",
+                f"the home {self.root} cannot be used: {error.strerror}", hint=todo
             ) from error
         return self.uuid()
 
