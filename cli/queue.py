@@ -208,7 +208,7 @@ def _take_back(ledger: Ledger, home: Home, job: Job) -> None:
 @home_option
 @json_option
 def cancel(job_id: str, home: Home, as_json: bool) -> None:
-    """Call JOB off, before anything of it is written."""
+    """Call JOB off, before anything of it is written; its call to the provider is stopped."""
     ledger, _ = open_queue(home)
     job = ledger.records.job(job_id)
     if not ledger.cancel(job):
@@ -224,6 +224,7 @@ def cancel(job_id: str, home: Home, as_json: bool) -> None:
             f"job {job.id[-8:]} is {now.shown_status}",
             hint=back if wrote else "it is over and wrote nothing; there is nothing to call off",
         )
+    ring(home)  # whoever works on it stops its call
     say({"job": ledger.records.job(job.id)._asdict()}, f"job {job.id[-8:]} cancelled", as_json)
 
 

@@ -357,6 +357,7 @@ class Daemon:
     def _on_ring(self) -> None:
         if self._end_if_taken_away():
             return
+        self.keeper.renew_soon()  # what is worked on may just have been called off
         take_in_envelopes(self.place)
         self.doorbell.ring()
         self.endings.rang()

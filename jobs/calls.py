@@ -22,12 +22,13 @@ from memoryd.jobs.retry import (
 from memoryd.memory import seams
 from memoryd.memory.config import ProviderSettings
 from memoryd.memory.errors import (
+    LeaseLost,
     ProviderError,
     ProviderLimited,
     ProviderPermanent,
     ProviderUnavailable,
 )
-from memoryd.memory.providers.base import Provider, Reply, Request
+from memoryd.memory.providers.base import CallOff, Provider, Reply, Request
 from memoryd.memory.text import counted
 
 #: How long a job waits between two looks at a provider that a person has to mend.
@@ -59,6 +60,8 @@ class Calls:
         self._slots = threading.BoundedSemaphore(settings.max_concurrency)
         #: The attempts alive for which something was sent.
         self._asked: set[tuple[str, int]] = set()
+        #: What stops the call of each attempt alive.
+        self._offs: dict[tuple[str, int], CallOff] = {}
 
     def ask(
         self,
@@ -70,8 +73,9 @@ class Calls:
 
         It is counted in the log of the attempt at ``job``; None for a call that no job makes. It
         ends within ``seconds_left()``, whatever ``request`` allows. Raises ``Snooze`` when the
-        provider is away, limited, stopped, the budget is spent or no time is left for a call, and
-        ``BadAnswer`` when it answered with nothing usable.
+        provider is away, limited, stopped, the budget is spent or no time is left for a call,
+        ``LeaseLost`` when the attempt was called off before it answered, and ``BadAnswer`` when it
+        answered with nothing usable.
         """
         if not self.provider.costs:
             return self.provider.complete(request)
@@ -95,6 +99,13 @@ class Calls:
             self.ledger.count_call(job, reply.input_tokens, reply.output_tokens)
         return reply
 
+    def begun(self, job: Job) -> CallOff:
+        """The attempt begins. What comes back stops its calls, the one being made and any later.
+
+        What was sent then stays booked, and says nothing about the provider.
+        """
+        return self._offs.setdefault((job.id, job.attempt), CallOff())
+
     def asked(self, job: Job) -> bool:
         """Whether this attempt sent anything: if it ends with nothing recorded, it was in vain."""
         return (job.id, job.attempt) in self._asked
@@ -102,6 +113,7 @@ class Calls:
     def ended(self, job: Job) -> None:
         """The attempt is over."""
         self._asked.discard((job.id, job.attempt))
+        self._offs.pop((job.id, job.attempt), None)
 
     def look(self) -> None:
         """Raise ``Snooze`` where asking is known to be in vain: before any work is done for it."""
@@ -117,16 +129,20 @@ class Calls:
     ) -> Iterator[Request]:
         """One of the calls that may be made at once; ``request`` as it fits into the time left.
 
-        Raises ``Snooze`` where none gets free in time: waiting must not use up the slice.
+        Raises ``Snooze`` where none gets free in time: waiting must not use up the slice;
+        ``LeaseLost`` where nobody wants it by then.
         """
+        off = self._offs.get((job.id, job.attempt), request.off) if job else request.off
         spare = max(0.0, seconds_left() - request.timeout_seconds)
         if not self._slots.acquire(timeout=min(spare, threading.TIMEOUT_MAX)):
             raise self._busy(job, "all calls that may be made at once are being made")
         try:
+            if off.called:
+                raise _lost()
             if not has_time(request, seconds_left()):
                 raise self._busy(job, "no time was left for a call in this slice")
             limit = min(request.timeout_seconds, seconds_left())
-            yield replace(request, timeout_seconds=limit)
+            yield replace(request, timeout_seconds=limit, off=off)
         finally:
             self._slots.release()
 
@@ -152,7 +168,7 @@ class Calls:
         return max(until, now + own * 1000) + 1
 
     def _send(self, request: Request, backfill: bool) -> Reply:
-        """Book the call, send it, and book what it really took. Raises ``Snooze``.
+        """Book the call, send it, and book what it really took. Raises ``Snooze``, ``LeaseLost``.
 
         What was sent and brought no answer keeps its reservation, since nobody says what it took;
         only where nothing can have been spent it costs nothing.
@@ -170,6 +186,8 @@ class Calls:
         except ProviderError as error:
             if error.free:
                 spent = paid = 0
+            if request.off.called:
+                raise _lost() from error
             raise
         finally:
             seams.before("call.settled")
@@ -244,6 +262,10 @@ class Calls:
         if backfill:
             return Snooze(until, "backfill.share-spent", f"its share of today's {what} is spent")
         return Snooze(until, "budget.spent", f"today's {what} is spent")
+
+
+def _lost() -> LeaseLost:
+    return LeaseLost("the attempt was called off")
 
 
 def has_time(request: Request, seconds_left: float) -> bool:

@@ -2,12 +2,14 @@
 
 An attempt whose slice is over its limit is no longer extended: its lease runs out and the fence
 refuses whatever it still tries to record. One that is still there a minute later is stuck in a
-call that nothing can interrupt; the daemon then ends itself (``stuck``).
+call that nothing can interrupt; the daemon then ends itself (``stuck``). One that lost its lease,
+because it was called off or another has the job, is told so at the next beat.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -25,6 +27,7 @@ class _Held:
     job: Job
     #: Monotonic second at which the current slice is over its limit.
     limit: float
+    on_lost: Callable[[], None]
     lost: bool = False
     slices: int = 0
 
@@ -42,6 +45,8 @@ class LeaseKeeper:
         #: Attempts that ended while the ledger could not be used: nobody wrote down how.
         self._unsettled: list[Job] = []
         self._stopping = threading.Event()
+        #: The next beat is due now.
+        self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
         # A laptop that slept looks like leases that ran out: any rescue here renews ours instead.
         ledger.alive = lambda: [held.job for held in self._within_limits()] + self._unsettled
@@ -55,14 +60,15 @@ class LeaseKeeper:
     def stop(self) -> None:
         """End the thread; safe unstarted and twice."""
         self._stopping.set()
+        self._hurry.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
-    def hold(self, job: Job) -> None:
-        """Extend this attempt's lease from now on."""
+    def hold(self, job: Job, on_lost: Callable[[], None] = lambda: None) -> None:
+        """Extend this attempt's lease from now on; ``on_lost`` is called once when it is lost."""
         with self._guard:
-            self._held[job.id, job.attempt] = _Held(job, self._limit(job))
+            self._held[job.id, job.attempt] = _Held(job, self._limit(job), on_lost)
 
     def new_slice(self, job: Job) -> None:
         """The attempt begins another slice: its limit counts anew."""
@@ -107,11 +113,16 @@ class LeaseKeeper:
         with self._guard:
             return [held.job for held in self._held.values()]
 
+    def renew_soon(self) -> None:
+        """Have the thread beat now instead of waiting; returns at once."""
+        self._hurry.set()
+
     def renew(self) -> None:
         """Extend every lease once; called before a rescue too, so that none of ours is rescued."""
         for held in self._within_limits():
             if not self.ledger.heartbeat(held.job):
                 held.lost = True
+                held.on_lost()
 
     def stuck(self) -> list[Job]:
         """Attempts that are a minute over their limit and still there."""
@@ -138,9 +149,15 @@ class LeaseKeeper:
     def _run(self) -> None:
         from memoryd.memory.log import failed
 
-        while not self._stopping.wait(self.heartbeat_seconds):
+        while not self._stopped_in(self.heartbeat_seconds):
             try:
                 self.renew()
             except Exception as error:  # noqa: BLE001 - thread top: the beats go on
                 failed("lease.renew_failed", error)
         self.ledger.close()
+
+    def _stopped_in(self, seconds: float) -> bool:
+        """Wait for the next beat; whether the thread is to end instead."""
+        self._hurry.wait(seconds)
+        self._hurry.clear()
+        return self._stopping.is_set()

@@ -126,7 +126,7 @@ class Worker:
         ):
             since, lost, slices = Begun(), False, 0
             try:
-                self._keeper.hold(job)
+                self._keeper.hold(job, place.calls.begun(job).call)
                 since = begun(place.ledger, job)
                 require_git()  # before anything is asked for that could not be written
                 HANDLERS[job.kind](job, place, self._keeper)

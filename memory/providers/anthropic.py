@@ -55,9 +55,7 @@ class AnthropicProvider:
             )
 
         with client:
-            reply = within(
-                request.timeout_seconds, lambda: ask(anthropic, call, self._clock), client.close
-            )
+            reply = within(request, lambda: ask(anthropic, call, self._clock), client.close)
         return bounded(reply, request)
 
 

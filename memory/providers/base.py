@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from memoryd.memory.errors import BadAnswer
@@ -25,12 +28,49 @@ class ShownNote:
     body: str
 
 
+class CallOff:
+    """Says, from any thread and once for all, that nobody wants the answer any more."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._stop: Callable[[], None] | None = None
+        self._called = False
+
+    @property
+    def called(self) -> bool:
+        """Whether it was said."""
+        return self._called
+
+    def call(self) -> None:
+        """Say it: the call that is being made is stopped in this thread; none: the next one is."""
+        with self._guard:
+            self._called = True
+            if self._stop is not None:
+                self._stop()
+
+    @contextmanager
+    def stops(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While inside, ``call`` runs ``stop``; at once where it was called before.
+
+        ``stop`` makes the call end, as one that failed, and never runs after the end of the block.
+        """
+        with self._guard:
+            self._stop = stop
+            if self._called:
+                stop()
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._stop = None
+
+
 @dataclass(frozen=True)
 class Request:
     """One call. ``messages`` and ``notes`` are what ``prompt`` shows, for providers without words.
 
     ``max_tokens`` bounds the answer; ``timeout_seconds`` the whole call. ``purpose`` says which
-    answer is expected: facts, or the proposals of a consolidation.
+    answer is expected: facts, or the proposals of a consolidation. ``off`` stops the call before.
     """
 
     system: str
@@ -40,6 +80,7 @@ class Request:
     max_tokens: int
     timeout_seconds: float
     purpose: Literal["extract", "consolidate"] = "extract"
+    off: CallOff = field(default_factory=CallOff, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -66,7 +107,8 @@ class Provider(Protocol):
     """Anything that answers a request.
 
     ``complete`` raises ``ProviderUnavailable``, ``ProviderLimited``, ``ProviderPermanent`` or
-    ``BadAnswer`` (errors.py says what each means) and never retries by itself.
+    ``BadAnswer`` (errors.py says what each means), one of them soon after the request was called
+    ``off``, and never retries by itself.
     ``costs`` is False for a provider that needs no budget.
     """
 

@@ -1,7 +1,8 @@
 """Any program as a provider: the prompt on its stdin, the answer on its stdout.
 
 The program runs in a process group of its own, which ends with it: at the time limit, when it
-writes too much, and also when it leaves children behind; what left the group is found by its mark
+writes too much, when its call is called off, and also when it leaves children behind; what left the
+group is found by its mark
 (``leftovers.py``). It runs in a folder of the home made for it, so name it by an absolute path or
 let it be found in ``PATH``.
 """
@@ -61,7 +62,7 @@ class CommandProvider:
         mark = new_mark(self._own_calls)
         environ = {**self._environ, VARIABLE: str(mark)}
         process = _start(self._command, environ, self._own_calls)
-        with _Group(process, mark) as group:
+        with _Group(process, mark) as group, request.off.stops(group.kill):
             talk = _talk(process, prompt.encode("utf-8", "replace"), request.timeout_seconds)
             if talk.ended:
                 group.ended.wait(max(0.0, talk.deadline - time.monotonic()))

@@ -51,7 +51,7 @@ class OpenAIProvider:
         )
         with client:
             reply = within(
-                request.timeout_seconds,
+                request,
                 lambda: ask(openai, lambda: self._complete(client, request), self._clock),
                 client.close,
             )

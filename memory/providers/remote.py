@@ -22,6 +22,7 @@ from memoryd.memory.errors import (
     ProviderPermanent,
     ProviderUnavailable,
 )
+from memoryd.memory.providers.base import Request
 from memoryd.memory.scanner import redact
 from memoryd.memory.text import clip, fold
 
@@ -149,29 +150,35 @@ def _words(error: Any) -> str:
     return clip(fold(redact(text[:4_000])[0]), 300) or type(error).__name__
 
 
-def within(seconds: float, call: Callable[[], T], give_up: Callable[[], None]) -> T:
-    """The result of ``call``, or ``ProviderUnavailable`` after ``seconds`` in all.
+def within(request: Request, call: Callable[[], T], give_up: Callable[[], None]) -> T:
+    """The result of ``call``; ``ProviderUnavailable`` at the request's limit or when called off.
 
     The SDK's own timeout counts each read, so a server that drips would hold the call for ever. The
     abandoned thread ends when ``give_up`` closes what it reads from.
     """
     result: list[T] = []
     failed: list[Exception] = []
+    over = threading.Event()
 
     def run() -> None:
         try:
             result.append(call())
         except Exception as error:  # noqa: BLE001 - thread top: the caller raises it
             failed.append(error)
+        finally:
+            over.set()
 
     thread = threading.Thread(target=run, name="provider-call", daemon=True)
     thread.start()
-    thread.join(seconds)
+    with request.off.stops(over.set):
+        over.wait(request.timeout_seconds)
     if failed:
         raise failed[0]
     if result:
         return result[0]
-    if not thread.is_alive():
+    if over.is_set() and not request.off.called:
         raise BadAnswer("the call ended without an answer")
     give_up()
-    raise ProviderUnavailable(f"the provider did not answer within {seconds:g} s")
+    if request.off.called:
+        raise ProviderUnavailable("the call was called off")
+    raise ProviderUnavailable(f"the provider did not answer within {request.timeout_seconds:g} s")

@@ -160,6 +160,40 @@ def test_a_lost_lease_is_not_asked_for_again(
     assert again(ledger, other).lease_expires_at == lease
 
 
+def test_an_attempt_is_told_once_that_its_lease_is_lost(
+    ledger: Ledger, keeper: LeaseKeeper, clock: FakeClock
+) -> None:
+    """At the first beat after it, and only the one that lost it."""
+    enqueue(ledger)
+    enqueue(ledger, "s2")
+    told: list[str] = []
+    first, second = claim(ledger), claim(ledger)
+    keeper.hold(first, lambda: told.append("first"))
+    keeper.hold(second, lambda: told.append("second"))
+    keeper.renew()
+    assert told == []
+
+    ledger.cancel(first)
+    beat(keeper, clock, 60)
+
+    assert told == ["first"]
+
+
+def test_a_beat_may_be_asked_for_at_once(ledger: Ledger, clock: FakeClock) -> None:
+    """The next one would come in an hour; each time that it is asked for."""
+    keeper = LeaseKeeper(ledger, clock, 3600)
+    beats = threading.Semaphore(0)
+    keeper.renew = beats.release  # type: ignore[method-assign]
+    keeper.start()
+
+    for _ in range(2):
+        keeper.renew_soon()
+        assert beats.acquire(timeout=60)
+
+    assert not beats.acquire(blocking=False)
+    keeper.stop()
+
+
 def test_the_thread_beats_until_it_is_stopped(ledger: Ledger, clock: FakeClock) -> None:
     """Also after a beat that failed; ``stop`` is safe twice, and before ``start``."""
     beats = threading.Semaphore(0)

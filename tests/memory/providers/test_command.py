@@ -80,6 +80,21 @@ def test_a_large_prompt_and_a_large_answer_pass_each_other() -> None:
     assert reply.text.count("line") == 100_000
 
 
+def test_a_program_that_nobody_waits_for_is_killed_at_once(tmp_path: Path) -> None:
+    """Also what it started elsewhere, and where that was said before it began."""
+    said = tmp_path / "pid"
+    code = f"setsid sh -c 'echo $$ > {said}; exec sleep 300' & exec sleep 300"
+    request = _request("the prompt", 300, 100)
+    request.off.call()
+    settings = ProviderSettings(name="command", command=("sh", "-c", code))
+
+    with pytest.raises(ProviderUnavailable, match="-9") as away:
+        make(settings, dict(os.environ), tmp_path / "calls").complete(request)
+
+    assert not away.value.free
+    assert not said.exists() or _wait_gone(int(said.read_text()))
+
+
 def test_the_program_is_told_not_to_report_to_us() -> None:
     """Its own hooks must not feed its session back."""
     code = "import os; print(os.environ['MEMORYD_DISABLE'], os.environ['MEMORYD_OWN_CALL'])"

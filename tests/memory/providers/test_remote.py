@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from memoryd.memory.errors import (
     ProviderUnavailable,
 )
 from memoryd.memory.providers.anthropic import AnthropicProvider
-from memoryd.memory.providers.base import Provider, Reply, Request
+from memoryd.memory.providers.base import CallOff, Provider, Reply, Request
 from memoryd.memory.providers.openai import OpenAIProvider
 from memoryd.memory.providers.registry import make
 from memoryd.memory.testing import FakeClock
@@ -251,6 +252,26 @@ def test_a_server_that_drips_is_given_up(name: str) -> None:
             _provider(name, server.url).complete(request)
         release.set()
     assert not away.value.free
+
+
+@_BOTH
+def test_a_call_that_is_called_off_is_given_up_at_once(name: str) -> None:
+    """Whatever its limit: nobody waits for a server that is not to answer any more."""
+    request, release = replace(_REQUEST, off=CallOff()), threading.Event()
+
+    def hang(body: dict[str, Any]) -> _Answer:
+        request.off.call()
+        release.wait(60)
+        return 200, {}, b"{}"
+
+    server = _Server(hang)
+    with server.running():
+        try:
+            with pytest.raises(ProviderUnavailable, match="called off") as away:
+                _provider(name, server.url).complete(request)
+        finally:
+            release.set()
+    assert (len(server.seen), away.value.free) == (1, False)
 
 
 def test_options_a_server_refuses_are_left_out_and_remembered() -> None:
