@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from memoryd.jobs import lost_log
 from memoryd.jobs.backups import DAY_MS, copies
 from memoryd.jobs.looking import Look
 from memoryd.memory import surroundings
 from memoryd.memory.clock import iso
 from memoryd.memory.database_files import asides, lost_note
+from memoryd.memory.errors import MemorydError
 from memoryd.memory.health import Finding
 from memoryd.memory.home import Home
 
@@ -61,6 +64,26 @@ def copied(look: Look) -> Iterator[Finding]:
         what = "there is no copy of the ledger yet: the daemon makes the first"
         yield Finding("backups.ok", "ok", what)
     yield from _aside(home)
+
+
+def log(look: Look) -> Iterator[Finding]:
+    """A log of the ledger that was lost, until a person has looked."""
+    # Opening it may be what notices; where it cannot be opened, another check says so.
+    with contextlib.suppress(MemorydError):
+        _ = look.ledger
+    ledger = look.home.ledger
+    since = lost_log.since(ledger)
+    if since is not None:
+        what = (
+            f"the log {ledger.name}-wal was taken away after memoryd had ended uncleanly: what was"
+            f" written to the ledger since {since} may be missing"
+        )
+        todo = (
+            "`memoryd enqueue` for a transcript outside its agent's own directories, `memoryd"
+            " sessions forget` for what must not be read; the rest is found by itself;"
+            f" then delete {lost_log.note(ledger)}"
+        )
+        yield Finding("log.lost", "warning", what, todo)
 
 
 def _aside(home: Home) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoryd.jobs import schema
+from memoryd.jobs import lost_log, schema
 from memoryd.memory import database_files
 from memoryd.memory.errors import (
     LedgerDamaged,
@@ -86,15 +86,19 @@ class Database:
             if check:
                 self.require_whole()
             schema.migrate(self._open, self.path.parent / "backups", now_ms)
+            lost_log.tell(self.path, self._open)
         except LedgerError:
             self.close()
             raise
         except DatabaseError as error:
             self.close()
             raise self._unusable(error) from error
+        except OSError as error:
+            self.close()
+            raise self._refused(error) from error
 
     def look(self) -> bool:
-        """Open the file for reading alone; False where it must be made or migrated first.
+        """Open the file for reading alone; False where it must be made, migrated or told first.
 
         Nothing is written, so a full or read-only disk is no hindrance. Raises ``LedgerError``.
         """
@@ -105,6 +109,8 @@ class Database:
                 return False
             if wrong := database_files.out_of_place(self.path):
                 raise LedgerDamaged(f"the ledger cannot be used: {wrong}", hint=_RESTORE)
+            if lost_log.is_untold(self.path):
+                return False
             self._open = SqliteDatabase(
                 database_files.reading_address(self.path), uri=True, timeout=BUSY_TIMEOUT_SECONDS
             )
@@ -132,14 +138,18 @@ class Database:
                     f"the ledger {self.path} is gone or empty, and there are backups of it",
                     hint="`memoryd doctor --fix` puts the newest one in its place",
                 )
+            lost_log.notice(self.path)
             # Made here for its mode; an existing file keeps what it has.
             make_database_file(self.path)
             self._file = self._standing()
         except OSError as error:
-            raise LedgerError(
-                f"the ledger {self.path} cannot be opened: {error.strerror}",
-                hint=database_files.refused_todo(self.path),
-            ) from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"the ledger {self.path} cannot be opened: {error.strerror}",
+            hint=database_files.refused_todo(self.path),
+        )
 
     def _was_there(self) -> bool:
         """Whether there was a ledger: a copy of it, or what was put aside of it, is there."""

@@ -87,6 +87,7 @@ CHECKS: tuple[Check, ...] = (
     Check("disk.ok", "the disk has room", checks_home.disk),
     Check("place.ok", "the home is not known to have moved", checks_home.place),
     Check("ledger.ok", "the ledger can be read", checks_queue.ledger),
+    Check("log.ok", "no log of the ledger is known to be lost", checks_home.log),
     Check("rows.ok", "no row of the ledger is what it must not be", checks_rows.rows),
     Check("clock.ok", "the clock says nothing impossible", checks_home.clock),
     Check("backups.ok", "the ledger has a copy of these days", checks_home.copied),

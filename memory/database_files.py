@@ -38,6 +38,10 @@ _REFUSAL = ("is full", "disk I/O", "readonly", "unable to open")
 
 #: The smallest page: a shorter file holds none.
 _PAGE_BYTES = 512
+#: Opens a file to ask whether it still has a name. Where the system has no such way, closing it
+#: gives up this process's locks on it, which without a log protect nothing.
+_LOOKING = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
+
 #: With less than this SQLite cannot even open a log.
 _ROOM_BYTES = 1 << 20
 
@@ -65,6 +69,28 @@ def companions(path: Path) -> tuple[Path, ...]:
     """The names of the log and the shared memory of the database at ``path``."""
     real = path.resolve()
     return tuple(real.with_name(f"{real.name}{each}") for each in COMPANIONS)
+
+
+def is_log_lost(path: Path) -> bool:
+    """Whether the log of the database at ``path`` was taken away after an unclean end.
+
+    SQLite makes the log before the shared memory, and removes it after that, so shared memory
+    without a log shows only where somebody took the log away. Others may open and close it between
+    two looks: it counts where one file was there before and after the log was seen missing. Raises
+    ``OSError``.
+    """
+    log, shared = companions(path)
+    if os.path.lexists(log):
+        return False
+    try:
+        held = os.open(shared, _LOOKING)
+    except FileNotFoundError:
+        return False
+    try:
+        is_gone = not os.path.lexists(log)
+        return is_gone and os.fstat(held).st_nlink > 0 and not is_empty(path)
+    finally:
+        os.close(held)
 
 
 def is_empty(path: Path) -> bool:
