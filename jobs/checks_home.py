@@ -79,9 +79,8 @@ def log(look: Look) -> Iterator[Finding]:
             f" written to the ledger since {since} may be missing"
         )
         todo = (
-            "`memoryd enqueue` for a transcript outside its agent's own directories, `memoryd"
-            " sessions forget` for what must not be read; the rest is found by itself;"
-            f" then delete {lost_log.note(ledger)}"
+            "what hooks told is taken in again; `memoryd enqueue` for what you had enqueued"
+            f" yourself from elsewhere; then delete {lost_log.note(ledger)}"
         )
         yield Finding("log.lost", "warning", what, todo)
 

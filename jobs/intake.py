@@ -1,11 +1,12 @@
 """From envelopes to rows: the first half of a finished session's way.
 
-Envelopes become rows a few at a time, each few in one durable transaction, and are unlinked only
-after. A crash in between leaves both: the idempotency key stops a second job, and an extract, which
-has none, finds nothing new. Whoever else looks meanwhile (the sweep, a ring, a command) waits until
-the few are gone: an extract may be worked within milliseconds, and would be made again. What cannot
-be read goes to ``inbox/bad/`` for a person to look at; nothing is deleted unread. What a hook wrote
-and was killed before it could give it its name is taken in too, once no hook can be at it any more.
+Envelopes become rows a few at a time, each few in one durable transaction, and leave the inbox only
+after (``taken.py`` keeps them a while). A crash in between leaves both: the idempotency key stops a
+second job, and an extract, which has none, finds nothing new. Whoever else looks meanwhile (the
+sweep, a ring, a command) waits until the few are gone: an extract may be worked within
+milliseconds, and would be made again. What cannot be read goes to ``inbox/bad/`` for a person to
+look at; nothing is deleted unread. What a hook wrote and was killed before it could name it is
+taken in too, once no hook can be at it any more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from memoryd.jobs import envelope as envelopes
 from memoryd.jobs.envelope import Envelope
 from memoryd.jobs.ledger import Ledger
+from memoryd.jobs.taken import keep
 from memoryd.memory import own_calls, seams
 from memoryd.memory.errors import (
     BadEnvelope,
@@ -148,7 +150,7 @@ def _alone(home: Home, wait_seconds: float) -> Iterator[None]:
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         seams.before("envelope.removed")
-        path.unlink(missing_ok=True)
+        keep(path)
         seams.reach("envelope.removed")
 
 

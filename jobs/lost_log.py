@@ -6,8 +6,9 @@
 | ``<ledger>.log-lost`` | since when something may be missing; a person deletes it |
 
 Opening the ledger makes a new log, and with it goes what shows that one was lost. So it is written
-down first, then said in the ledger, where it stands until the stores' histories were asked
-(``recovering.py``). A process that dies in between leaves the rest to the next one that opens it.
+down first. Then the envelopes that were taken in lately are put back, and it is said in the ledger,
+where it stands until the stores' histories were asked (``recovering.py``). A process that dies in
+between leaves the rest to the next one that opens it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoryd.jobs.schema import TO_RECOVER
+from memoryd.jobs.taken import put_back
 from memoryd.memory import database_files
 from memoryd.memory.clock import iso
 from memoryd.memory.files import sync_directory, write_atomic
@@ -60,6 +62,7 @@ def tell(ledger: Path, opened: SqliteDatabase) -> None:
     new, known = _new(ledger), note(ledger)
     if not os.path.lexists(new):
         return
+    put_back(ledger.parent / "inbox")
     opened.execute_sql("pragma synchronous = full")
     opened.execute_sql(f"pragma application_id = {TO_RECOVER}")
     opened.execute_sql("pragma synchronous = normal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from memoryd.jobs import taken
 from memoryd.jobs.retention import Which
 from memoryd.jobs.workplace import Workplace
 from memoryd.memory.errors import StoreBusy, StoreError
@@ -31,6 +32,7 @@ def tidy(place: Workplace) -> None:
         "jobs": sum(ledger.retention.prune(which, enough).values()),
         "injections": ledger.usage.prune(),
         "leftovers": _clear(place),
+        "taken": taken.let_go(place.home, ledger.db),
     }
     ledger.archive.prune()
     pruned["bytes"] = ledger.retention.shrink(enough)

@@ -21,7 +21,17 @@ from memoryd.memory.files import make_directory, read_or_none, write_atomic
 SOCKET_PATH_BYTES = 100
 
 #: Made with each home, for the owner alone.
-FOLDERS = ("inbox", "inbox/bad", "projects", "baselines", "locks", "run", "logs", "backups")
+FOLDERS = (
+    "inbox",
+    "inbox/bad",
+    "inbox/taken",
+    "projects",
+    "baselines",
+    "locks",
+    "run",
+    "logs",
+    "backups",
+)
 
 
 @dataclass(frozen=True)

@@ -279,8 +279,8 @@ def _files(looked: Looked) -> None:
     ]
     looked.say(not left, f"half-made files are left: {left[:5]}")
     inbox = looked.home / "inbox"
-    waiting = [path.name for path in inbox.rglob("*")] if inbox.is_dir() else []
-    waiting = [name for name in waiting if name != "bad"]
+    found = [*inbox.glob("*"), *inbox.glob("bad/*")]
+    waiting = [path.name for path in found if path.name not in ("bad", "taken")]
     looked.say(not waiting, f"envelopes are left: {waiting[:5]}")
 
 

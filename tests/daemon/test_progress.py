@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,8 +150,7 @@ def test_what_a_command_took_in_before_the_daemon_looked_is_rung_for(
     monkeypatch.setattr(daemon, "_end_if_taken_away", lambda: False)
     monkeypatch.setattr(daemon.doorbell, "ring", lambda: rung.append("rung"))
     daemon._on_inbox()
-    daemon.home.inbox.joinpath("bad").rmdir()
-    daemon.home.inbox.rmdir()
+    shutil.rmtree(daemon.home.inbox)
     daemon.home.inbox.touch()
 
     with pytest.raises(NotADirectoryError):

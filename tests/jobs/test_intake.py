@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -50,7 +51,7 @@ def drop(world: World, session: str = "s1", *, at: int = 0, **changes: object) -
 
 def left(world: World) -> list[str]:
     """What is in the inbox still, except ``bad``."""
-    return sorted(path.name for path in world.home.inbox.iterdir() if path.name != "bad")
+    return sorted(path.name for path in world.home.inbox.iterdir() if not path.is_dir())
 
 
 def bad(world: World) -> list[str]:
@@ -412,16 +413,14 @@ def test_the_oldest_envelope_comes_first(world: World) -> None:
 
 def test_without_an_inbox_there_is_nothing_to_take_in(world: World) -> None:
     """A hook makes the folder when it needs it."""
-    (world.home.inbox / "bad").rmdir()
-    world.home.inbox.rmdir()
+    shutil.rmtree(world.home.inbox)
 
     assert take_in(world.home, world.ledger, lambda agent, session: None) == Taken(0, 0, 0, 0)
 
 
 def test_an_inbox_that_cannot_be_listed_is_an_error(world: World) -> None:
     """A file in its place: the caller has to say so."""
-    (world.home.inbox / "bad").rmdir()
-    world.home.inbox.rmdir()
+    shutil.rmtree(world.home.inbox)
     world.home.inbox.write_text("")
 
     with pytest.raises(OSError, match=os.strerror(20)):
@@ -441,5 +440,5 @@ def test_a_secret_that_an_agent_put_into_its_fields_is_nowhere_in_the_home(world
         world.ledger.enqueue(
             "finalize", "codex", "s4", cutoff=0, transcript=f"/t/{token}", cwd="", trigger="cli"
         )
-    kept = b"".join(path.read_bytes() for path in world.home.root.rglob("*") if path.is_file())
+    kept = b"".join(path.read_bytes() for path in world.home.root.rglob("*") if not path.is_dir())
     assert token.encode() not in kept

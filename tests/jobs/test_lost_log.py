@@ -11,9 +11,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from test_intake import drop, left
 from world import World, answer, fact
 
 from memoryd.jobs.doctor import examine
+from memoryd.jobs.intake import Taken
+from memoryd.jobs.sweep import take_in_envelopes
+from memoryd.jobs.tidying import tidy
 from memoryd.jobs.workplace import look_into_ledger, needs_recovery, open_ledger
 from memoryd.memory.database_files import companions, is_log_lost
 from memoryd.memory.health import Finding
@@ -96,6 +100,49 @@ def test_what_the_histories_know_is_told_to_a_ledger_without_its_log(world: Worl
     assert world.ledger.db.rows("select count(*) from cursor") == [(1,)]
     assert world.model.requests == []
     assert world.bodies() == [RULE]
+
+
+def test_what_was_taken_in_since_the_last_checkpoint_is_taken_in_again(world: World) -> None:
+    """A transcript that no sweep finds is not lost, what was excluded stays so, nothing doubles."""
+    elsewhere = world.folder / "elsewhere.jsonl"
+    elsewhere.write_bytes(world.transcript("far").user(RULE).path.read_bytes())
+    drop(world, "far", transcript=str(elsewhere), cutoff=elsewhere.stat().st_size)
+    drop(world, "shut", switches=["MEMORYD_DISABLE"])
+
+    def take_in() -> None:
+        world.restart()
+        assert take_in_envelopes(world.place).envelopes == 2
+        assert left(world) == []
+
+    lose_log(world, take_in)
+    world.restart()
+
+    assert take_in_envelopes(world.place) == Taken(2, 1, 0, 1)
+    (job,) = world.ledger.records.jobs()
+    assert job.session == "far"
+    shut = world.ledger.records.rollout("claude-code", "shut")
+    assert shut is not None and shut.excluded == "session.excluded"
+    assert left(world) == []
+
+
+def test_envelopes_are_kept_until_the_ledger_itself_has_what_they_said(world: World) -> None:
+    """Not while a reader holds the log; then the daily tidying lets them go."""
+    world.restart()
+    drop(world, "s1")
+    reader = sqlite3.connect(world.home.ledger, isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select count(*) from job").fetchone()
+    assert take_in_envelopes(world.place).created == 1
+    kept = world.home.inbox / "taken"
+
+    tidy(world.place)
+    assert len(list(kept.iterdir())) == 1
+    reader.close()
+    tidy(world.place)
+
+    assert list(kept.iterdir()) == []
+    with closing(sqlite3.connect(f"file:{world.home.ledger}?immutable=1", uri=True)) as itself:
+        assert itself.execute("select count(*) from job").fetchone() == (1,)
 
 
 def test_who_dies_at_noticing_leaves_the_rest_to_the_next(
