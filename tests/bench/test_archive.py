@@ -85,6 +85,7 @@ def _transcripts(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)  # two starts of a daemon, on whatever machine
 def test_a_small_archive_is_mined_to_its_end_through_a_kill(tmp_path: Path) -> None:
     """Every session's facts once, in its project; nothing else; nothing half done."""
     manifest = generating.generate(tmp_path / "archive", 24, 2_000_000, seed=3)

@@ -10,6 +10,7 @@ import pytest
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(90)
 def test_a_short_soak_ends_with_every_invariant_held() -> None:
     """Its output names the seed first, and what it did."""
     done = subprocess.run(

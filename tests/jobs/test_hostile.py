@@ -100,6 +100,7 @@ def _life(folder: Path, now_ms: int, away_until_ms: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="bounds memory by /proc")
 def test_each_hostile_job_ends_as_it_should_and_fifty_others_finish_beside_it(
     tmp_path: Path, clock: FakeClock

@@ -369,6 +369,7 @@ def _last_days(month: Month) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_a_month_ends_in_the_store_a_person_would_expect(
     month: Month, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,6 +223,7 @@ def known_authorities(monkeypatch: pytest.MonkeyPatch, authorities: ssl.SSLConte
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 @pytest.mark.usefixtures("known_authorities")
 @_BOTH
 def test_whatever_the_wire_says_has_its_class(tmp_path: Path, clock: FakeClock, name: str) -> None:
