@@ -19,6 +19,7 @@ from memoryd.memory.plan import SliceRange
 from memoryd.memory.text import clip
 
 if TYPE_CHECKING:
+    from memoryd.jobs.records import KeptCandidate
     from memoryd.memory.policy import Candidate
 
 DETAIL_CHARACTERS = 500
@@ -85,6 +86,15 @@ def keep(
             draft=candidate.draft,
             now=now,
         )
+
+
+def once_settled(kept: Iterable[KeptCandidate], fates: Mapping[str, Iterable[str]]) -> set[str]:
+    """The states that ``kept`` have once ``settle`` was told these ``fates`` of those planned."""
+    # Of two fates the first counts there: it is planned no more for the second.
+    told = {each: FATES[name][0] for name in reversed(tuple(FATES)) for each in fates.get(name, ())}
+    return {
+        told.get(each.id, "applied") if each.state == "planned" else each.state for each in kept
+    }
 
 
 def settle(db: Database, part: SliceRange, fates: Mapping[str, Iterable[str]]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memoryd.jobs import gates
 from memoryd.jobs.backfill import makes_way
-from memoryd.jobs.candidates import FATES
+from memoryd.jobs.candidates import once_settled
 from memoryd.jobs.control import GiveBack, Snooze
 from memoryd.jobs.directories import directories, started_in
 from memoryd.jobs.forgetting import Forgetter
@@ -444,12 +444,7 @@ def _outcome(
     ``fates`` are those of a slice that is about to be advanced past, whose candidates are planned.
     """
     kept = attempt.place.ledger.records.candidates(attempt.job.id)
-    given = fates or {}
-    # Of two fates the first counts, as it does where they are settled.
-    told = {each: FATES[name][0] for name in reversed(tuple(FATES)) for each in given.get(name, ())}
-    states = {
-        told.get(each.id, "applied") if each.state == "planned" else each.state for each in kept
-    }
+    states = once_settled(kept, fates or {})
     if states & {"applied", "appended"}:
         return "notes.written"
     if "pending" in states:
