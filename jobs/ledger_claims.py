@@ -1,8 +1,9 @@
 """Claims: who works a job, for how long, and what becomes of it when its worker dies.
 
 ``claim`` gives a job and a lease to one worker, ``heartbeat`` extends the lease, ``rescue`` takes
-back what nobody extended and counts a crash. A claim first rescues what expired, so that no job
-waits for a tick. The last two methods say when there can be something to claim.
+back what nobody extended and counts a crash. A claim that follows no other first rescues what
+expired, so that no job waits for a tick. The last two methods say when there can be something to
+claim.
 """
 
 from __future__ import annotations
@@ -54,10 +55,9 @@ class Claims(Changes):
         if not due and (which or not over):
             return None
         # Those whose leases ran out, and that nobody returned yet, hold the others back.
-        expired = self._rescue_batch()[0] if over else 0
-        job = self._take(owner, text, asked)
+        job, expired = None, RESCUE_BATCH
         while job is None and expired >= RESCUE_BATCH:
-            expired = self._rescue_batch()[0]
+            expired = self._rescue_batch()[0] if over else 0
             job = self._take(owner, text, asked)
         self._mine.took_one = job is not None
         return job
