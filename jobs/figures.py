@@ -1,7 +1,6 @@
 """The queue in figures: how many jobs are where and why, and what was done of late.
 
-Every statement counts in an index alone, or looks only at what is not finished: a million finished
-rows cost half a second, the thousand that are kept a millisecond.
+Every statement counts in an index alone, or looks only at what is not finished.
 """
 
 from __future__ import annotations

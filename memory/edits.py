@@ -150,6 +150,7 @@ def _with_names(baseline: Baseline, found: Found) -> tuple[Moved, ...]:
     before = baseline.contents({found.known[each.path] for each in found.moved})
 
     def named(moved: Moved) -> Moved:
+        """One move; as it is where a name cannot be read."""
         data = found.edits.get(moved.to)
         if data is None or moved.store is not None:
             return moved

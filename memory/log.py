@@ -101,6 +101,7 @@ def _take_over(root: logging.Logger) -> None:
 
     class Ours(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            """Say it as a line of ours."""
             if record.name.startswith(_HEARD_ELSEWHERE):
                 return
             said = {"logger": record.name, "message": clip(str(record.msg), _SAID_CHARACTERS)}

@@ -83,6 +83,7 @@ def ingestion(sessions: list[tuple[str, str, str]]) -> float:
     ):
 
         def take_in(agent: str, session: str, transcript: str, cutoff: int | None) -> None:
+            """Ingest one, as a backfill does."""
             ingest(
                 history,
                 adapter_for(agent),
